@@ -74,8 +74,8 @@ type Cache struct {
 	Target string `json:"target"` // absolute path inside the sandbox
 }
 
-// Limits bound one workspace. Zero Wall means no time limit; no other zero is
-// ever produced by Load or Embedded.
+// Limits bound one workspace. Zero Wall means no time limit, zero Grace kills at
+// once; no other zero is ever produced by Load or Embedded. Bounds: limits.go.
 type Limits struct {
 	Wall      time.Duration `json:"wall"`       // default 10m
 	Grace     time.Duration `json:"grace"`      // TERM to KILL, default 2s

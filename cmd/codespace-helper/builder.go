@@ -1,0 +1,212 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+
+	"codespace/helper/cell"
+	"codespace/helper/container"
+	"codespace/helper/seccomp"
+	"codespace/sandbox"
+
+	"golang.org/x/sys/unix"
+)
+
+// builder serves the requests of one runner.
+type builder struct {
+	stage string
+
+	mu    sync.Mutex // guards what follows
+	open  *container.Stage
+	boxes map[string]*box
+}
+
+// box is one sandbox that stands.
+type box struct {
+	plan      sandbox.Plan
+	container *container.Container
+	factory   *cell.Factory
+
+	mu   sync.Mutex // guards next
+	next int
+}
+
+func (b *builder) prepare(p sandbox.Plan) (sandbox.Receipt, error) {
+	if f := cell.NamespaceFailure(); f != nil {
+		return sandbox.Receipt{}, f
+	}
+	if p.Identity.HostUID < 0 && p.Identity.StartingUID <= 0 {
+		return sandbox.Receipt{}, &sandbox.Failure{Step: "identity", Reason: "the sandbox would have host uid 0"}
+	}
+	programs, err := seccomp.Compile(p.Debug)
+	if err != nil {
+		return sandbox.Receipt{}, sandbox.Fail("seccomp programs", 0, err)
+	}
+	stage, err := b.stageOnce()
+	if err != nil {
+		return sandbox.Receipt{}, err
+	}
+	c, err := stage.Build(p)
+	if err != nil {
+		return sandbox.Receipt{}, err
+	}
+	f, err := cell.NewFactory(c.Factory, cellConfig(p, programs))
+	if err != nil {
+		c.Destroy()
+		return sandbox.Receipt{}, err
+	}
+	x := &box{plan: p, container: c, factory: f}
+	b.mu.Lock()
+	b.boxes[p.ID] = x
+	b.mu.Unlock()
+	return x.prove()
+}
+
+func (b *builder) stageOnce() (*container.Stage, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.open != nil {
+		return b.open, nil
+	}
+	s, err := container.OpenStage(b.stage)
+	b.open = s
+	return s, err
+}
+
+func cellConfig(p sandbox.Plan, s seccomp.Programs) cell.Config {
+	return cell.Config{
+		Workspace: p.Root.Path,
+		Programs:  [2][]byte{s.Allow, s.Deny},
+		ShmBytes:  uint64(p.ShmBytes),
+		Processes: uint64(p.Limits.PIDs) + 1, // PID 1 is not the user's
+		Limits: map[int]uint64{
+			unix.RLIMIT_NOFILE:     uint64(p.Limits.OpenFiles),
+			unix.RLIMIT_CORE:       1, // 1 also stops a piped core_pattern, 0 does not (core(5))
+			unix.RLIMIT_MEMLOCK:    64 << 10,
+			unix.RLIMIT_MSGQUEUE:   64 << 10,
+			unix.RLIMIT_SIGPENDING: 4096,
+		},
+	}
+}
+
+// prove makes one cell and puts it away: a sandbox that cannot make cells is
+// found out when it is built.
+func (x *box) prove() (sandbox.Receipt, error) {
+	r, leaf, files, err := x.cell(x.plan.Writable)
+	sandbox.CloseAll(files)
+	leaf.Remove()
+	return r, err
+}
+
+func (b *builder) cell(id string, writable bool) (sandbox.Receipt, sandbox.Leaf, []*os.File, error) {
+	b.mu.Lock()
+	x := b.boxes[id]
+	b.mu.Unlock()
+	if x == nil {
+		return sandbox.Receipt{}, sandbox.Leaf{}, nil, &sandbox.Failure{Step: "cell", Reason: "no sandbox " + id}
+	}
+	return x.cell(writable)
+}
+
+func (x *box) cell(writable bool) (sandbox.Receipt, sandbox.Leaf, []*os.File, error) {
+	if writable && !x.plan.Writable {
+		return sandbox.Receipt{}, sandbox.Leaf{}, nil, &sandbox.Failure{Step: "cell", Reason: "the workspace is read-only"}
+	}
+	socket, pidfd, err := x.factory.Clone(writable)
+	if err != nil {
+		return sandbox.Receipt{}, sandbox.Leaf{}, nil, err
+	}
+	r, leaf, err := x.finish(socket, pidfd)
+	if err != nil {
+		unix.PidfdSendSignal(int(pidfd.Fd()), unix.SIGKILL, nil, 0)
+		socket.Close()
+		pidfd.Close()
+		leaf.Remove()
+		return sandbox.Receipt{}, sandbox.Leaf{}, nil, err
+	}
+	return r, leaf, []*os.File{socket, pidfd}, nil
+}
+
+// finish places a cloned cell in its cgroup, lets it lock itself down and reads
+// back what the kernel shows of it.
+func (x *box) finish(socket, pidfd *os.File) (sandbox.Receipt, sandbox.Leaf, error) {
+	pid, err := pidOf(pidfd)
+	if err != nil {
+		return sandbox.Receipt{}, sandbox.Leaf{}, sandbox.Fail("cell pid", 0, err)
+	}
+	x.mu.Lock()
+	x.next++
+	name := fmt.Sprintf("cell-%d", x.next)
+	x.mu.Unlock()
+	leaf := sandbox.LeafOf(x.container.Cgroups, name)
+	if err := x.place(leaf, pid); err != nil {
+		return sandbox.Receipt{}, leaf, err
+	}
+	if err := cell.Placed(socket); err != nil {
+		return sandbox.Receipt{}, leaf, err
+	}
+	r, err := sandbox.Inspect(pid, x.plan, leaf)
+	return r, leaf, err
+}
+
+func (x *box) place(l sandbox.Leaf, pid int) error {
+	if l.Memory == "" && x.plan.Enforce == "strict" {
+		return &sandbox.Failure{Step: "cgroup", Reason: "enforcement is strict and no cgroup for memory can be made"}
+	}
+	if err := l.Limit(x.plan.Limits.Memory, x.plan.Limits.PIDs+1); err != nil {
+		return sandbox.Fail("cgroup limits", 0, err)
+	}
+	if err := l.Add(pid); err != nil {
+		return sandbox.Fail("cgroup placement", 0, err)
+	}
+	return nil
+}
+
+// pidOf reads the pid, in this pid namespace, that a pidfd stands for.
+func pidOf(pidfd *os.File) (int, error) {
+	f, err := os.Open(fmt.Sprintf("/proc/self/fdinfo/%d", pidfd.Fd()))
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	pid := 0
+	for s := bufio.NewScanner(f); s.Scan(); {
+		if v, ok := strings.CutPrefix(s.Text(), "Pid:"); ok {
+			fmt.Sscan(v, &pid)
+		}
+	}
+	if pid <= 0 {
+		return 0, fmt.Errorf("cannot find the cell's pid: it has ended")
+	}
+	return pid, nil
+}
+
+func (b *builder) release(id string) error {
+	b.mu.Lock()
+	x := b.boxes[id]
+	delete(b.boxes, id)
+	b.mu.Unlock()
+	if x == nil {
+		return nil
+	}
+	x.factory.Close()
+	return x.container.Destroy()
+}
+
+// close puts every sandbox away.
+func (b *builder) close() {
+	b.mu.Lock()
+	ids := make([]string, 0, len(b.boxes))
+	for id := range b.boxes {
+		ids = append(ids, id)
+	}
+	b.mu.Unlock()
+	for _, id := range ids {
+		if err := b.release(id); err != nil {
+			fmt.Fprintln(os.Stderr, "codespace-helper:", err)
+		}
+	}
+}

@@ -1,0 +1,28 @@
+// Command codespace-helper builds sandboxes for codespace-runner, which starts
+// it with one end of the preparation protocol as descriptor 3. It is not meant
+// to be started by hand. Its other roles ("factory", "hold", "init") run before
+// this main does: see helper/cell and helper/container.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"codespace/sandbox"
+)
+
+func main() {
+	if len(os.Args) != 3 || os.Args[1] != "serve" {
+		fmt.Fprintln(os.Stderr, "codespace-helper: started by codespace-runner only; use codespace")
+		os.Exit(2)
+	}
+	b := &builder{stage: os.Args[2], boxes: map[string]*box{}}
+	err := sandbox.Serve(os.NewFile(sandbox.HelperFD, "preparation"), sandbox.Builder{Prepare: b.prepare, Cell: b.cell, Release: b.release})
+	b.close()
+	if err != nil && !errors.Is(err, io.EOF) {
+		fmt.Fprintln(os.Stderr, "codespace-helper:", err)
+		os.Exit(1)
+	}
+}

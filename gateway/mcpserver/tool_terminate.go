@@ -1,0 +1,38 @@
+package mcpserver
+
+import "context"
+
+func terminateProcess() tool {
+	return tool{
+		name:  "terminate_process",
+		title: "End a command",
+		description: "End a command: TERM, a grace period, then KILL of its whole process tree. Ending one that has ended is ok. " +
+			"Its process_id stays valid for 15 minutes after the end: read_process and process_status still answer.",
+		hints:  hints{destructive: true, idempotent: true},
+		input:  processInput,
+		output: terminateOutput,
+		run:    runTerminateProcess,
+	}
+}
+
+const terminateOutput = `{"type":"object","properties":{
+"ok":{"type":"boolean"},
+"process_id":{"type":"string"}}}`
+
+func runTerminateProcess(ctx context.Context, c *call) (reply, error) {
+	id := c.arguments.text("process_id")
+	if err := c.gateway.Terminate(ctx, c.principal, id); err != nil {
+		return reply{}, err
+	}
+	return terminated(id), nil
+}
+
+func terminated(id string) reply {
+	return reply{
+		header: "process " + id + " has ended or is being ended; process_status tells how",
+		value: struct {
+			OK        bool   `json:"ok"`
+			ProcessID string `json:"process_id"`
+		}{true, id},
+	}
+}

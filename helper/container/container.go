@@ -1,0 +1,223 @@
+// Package container builds a sandbox: it assembles the view from a plan and has
+// libcontainer put a process into it with namespaces, user map, cgroup and a
+// pivoted root of its own. That process is the factory (helper/cell), PID 1 of
+// the sandbox; no user code ever runs at this level.
+//
+// It is used once per workspace, never once per command: libcontainer starts a
+// Go runtime several times for each container. It is the only importer of
+// libcontainer, whose API its authors do not promise to keep.
+//
+// Everything is mounted in the helper's own mount namespace, so a helper that
+// dies at any point leaves no mount behind.
+package container
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"codespace/sandbox"
+
+	"github.com/opencontainers/cgroups"
+	_ "github.com/opencontainers/cgroups/devices" // enables device rules
+	devices "github.com/opencontainers/cgroups/devices/config"
+	"github.com/opencontainers/runc/libcontainer"
+	"github.com/opencontainers/runc/libcontainer/configs"
+	_ "github.com/opencontainers/runc/libcontainer/nsenter" // its constructor is the container's first stage
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
+)
+
+// libcontainer re-executes this binary as "init" and needs the main thread.
+func init() {
+	logrus.SetLevel(logrus.ErrorLevel) // libcontainer warns of each cgroup a plain user has not
+	if len(os.Args) > 1 && os.Args[1] == "init" {
+		runtime.GOMAXPROCS(1)
+		runtime.LockOSThread()
+		libcontainer.Init()
+	}
+}
+
+// Stage is the private directory in which views are assembled.
+type Stage struct {
+	dir   string
+	image *os.File
+}
+
+// Container is one built sandbox.
+type Container struct {
+	// Factory is the socket to its PID 1.
+	Factory *os.File
+	// Cgroups are its cgroup directories by controller.
+	Cgroups map[string]string
+
+	box  *libcontainer.Container
+	init *libcontainer.Process
+	root string
+}
+
+// OpenStage mounts a tmpfs at dir, which must lie in this process's own mount
+// namespace. Directories above dir must be searchable by every user.
+func OpenStage(dir string) (*Stage, error) {
+	fd, err := tmpfs(quiet, map[string]string{"mode": "0755"})
+	if err != nil {
+		return nil, sandbox.Fail("stage", 0, err)
+	}
+	defer unix.Close(fd)
+	if err := unix.MoveMount(fd, "", unix.AT_FDCWD, dir, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		return nil, sandbox.Fail("stage", 1, err)
+	}
+	image, err := readOnlyImage()
+	if err != nil {
+		return nil, sandbox.Fail("stage", 2, err)
+	}
+	return &Stage{dir: dir, image: image}, nil
+}
+
+// readOnlyImage opens this program through a read-only mount of its own: a
+// process that got hold of /proc/<pid>/exe could not open it for writing.
+func readOnlyImage() (*os.File, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	fd, err := clonePath(path, false)
+	if err != nil {
+		return nil, err
+	}
+	if err := attributes(fd, readOnly); err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), "helper"), nil
+}
+
+// Build makes a sandbox after the plan. A *sandbox.Failure names the step that
+// could not be done; then nothing of it is left.
+func (s *Stage) Build(p sandbox.Plan) (*Container, error) {
+	c := &Container{root: filepath.Join(s.dir, p.ID)}
+	if err := os.Mkdir(c.root, 0o755); err != nil {
+		return nil, sandbox.Fail("stage", 3, err)
+	}
+	err := assemble(c.root, p)
+	if err == nil {
+		err = c.start(s, p)
+	}
+	if err != nil {
+		c.Destroy()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *Container) start(s *Stage, p sandbox.Plan) error {
+	ours, theirs, err := sandbox.Pair()
+	if err != nil {
+		return sandbox.Fail("factory socket", 0, err)
+	}
+	defer theirs.Close()
+	c.Factory = ours
+	c.box, err = libcontainer.Create(filepath.Join(s.dir, "state"), p.ID, config(c.root, p))
+	if err != nil {
+		return sandbox.Fail("container", 0, err)
+	}
+	c.init = &libcontainer.Process{
+		Args: []string{"/proc/self/fd/4", "factory"}, Cwd: "/", Init: true,
+		ExtraFiles: []*os.File{theirs, s.image},
+	}
+	if err := c.box.Run(c.init); err != nil {
+		c.init = nil
+		return sandbox.Fail(startStep(err), 1, err)
+	}
+	state, err := c.box.State()
+	if err != nil {
+		return sandbox.Fail("container", 2, err)
+	}
+	c.Cgroups = state.CgroupPaths
+	return nil
+}
+
+// startStep gives libcontainer's bare errno a name when the errno is telling: no
+// user namespace may be made any more.
+func startStep(err error) string {
+	if errors.Is(err, unix.ENOSPC) {
+		return "container user namespace"
+	}
+	return "container"
+}
+
+// Destroy ends the sandbox with everything in it and frees what it held.
+func (c *Container) Destroy() error {
+	var errs []error
+	if c.Factory != nil {
+		c.Factory.Close()
+	}
+	if c.init != nil {
+		c.init.Signal(unix.SIGKILL)
+		c.init.Wait()
+	}
+	if c.box != nil {
+		errs = append(errs, c.box.Destroy())
+	}
+	for _, g := range sandbox.Groups() {
+		errs = append(errs, sandbox.RemoveGroup(filepath.Join(g, sandbox.GroupPrefix+filepath.Base(c.root))))
+	}
+	if err := unix.Unmount(c.root, unix.MNT_DETACH); err != nil && err != unix.EINVAL {
+		errs = append(errs, fmt.Errorf("cannot unmount view: %w", err))
+	}
+	return errors.Join(append(errs, os.Remove(c.root))...)
+}
+
+func config(root string, p sandbox.Plan) *configs.Config {
+	mapped := p.Identity.HostUID > 0
+	uid, gid := max(p.Identity.HostUID, 0), max(p.Identity.HostGID, 0)
+	// Over its own namespaces only. SYS_ADMIN makes cells; SETFCAP lets a cell map
+	// the container's uid 0 into its last user namespace (user_namespaces(7)).
+	caps := []string{"CAP_SYS_ADMIN", "CAP_SETFCAP"}
+	return &configs.Config{
+		Rootfs: root,
+		Namespaces: configs.Namespaces{
+			{Type: configs.NEWUSER}, {Type: configs.NEWNS}, {Type: configs.NEWPID}, {Type: configs.NEWNET},
+			{Type: configs.NEWIPC}, {Type: configs.NEWUTS}, {Type: configs.NEWCGROUP},
+		},
+		UIDMappings:     []configs.IDMap{{ContainerID: 0, HostID: int64(uid), Size: 1}},
+		GIDMappings:     []configs.IDMap{{ContainerID: 0, HostID: int64(gid), Size: 1}},
+		Capabilities:    &configs.Capabilities{Bounding: caps, Effective: caps, Permitted: caps},
+		NoNewPrivileges: true,
+		RootlessEUID:    !mapped,
+		RootlessCgroups: !mapped,
+		RootPropagation: unix.MS_PRIVATE | unix.MS_REC,
+		Hostname:        "sandbox",
+		Networks:        []*configs.Network{{Type: "loopback"}},
+		Mounts: []*configs.Mount{
+			{Device: "bind", Source: filepath.Join(root, "dev"), Destination: "/dev", Flags: unix.MS_BIND | unix.MS_REC},
+			{Device: "proc", Source: "proc", Destination: "/proc", Flags: unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC},
+		},
+		Cgroups: &cgroups.Cgroup{
+			Parent: sandbox.GroupPrefix + p.ID, Name: "init", Rootless: !mapped,
+			Resources: resources(mapped),
+		},
+	}
+}
+
+// resources of the sandbox as a whole: a smaller share of the processors than the
+// daemon's. A plain user's cgroup usually cannot be given any.
+func resources(mapped bool) *cgroups.Resources {
+	if !mapped {
+		return &cgroups.Resources{Devices: deviceRules()}
+	}
+	return &cgroups.Resources{CpuShares: 512, CpuWeight: 50, Devices: deviceRules()}
+}
+
+// deviceRules is the second wall behind the view's device nodes, where the host
+// has a devices cgroup.
+func deviceRules() []*devices.Rule {
+	rules := []*devices.Rule{{Type: devices.WildcardDevice, Major: devices.Wildcard, Minor: devices.Wildcard, Permissions: "rwm"}}
+	allow := [][2]int64{{1, 3}, {1, 5}, {1, 7}, {1, 8}, {1, 9}, {5, 0}, {5, 2}, {136, devices.Wildcard}}
+	for _, d := range allow {
+		rules = append(rules, &devices.Rule{Type: devices.CharDevice, Major: d[0], Minor: d[1], Permissions: "rw", Allow: true})
+	}
+	return rules
+}

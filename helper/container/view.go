@@ -1,0 +1,270 @@
+package container
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+
+	"codespace/sandbox"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	quiet    = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
+	readOnly = quiet | unix.MOUNT_ATTR_RDONLY
+)
+
+// view assembles the root a sandbox sees: an allow-list on a private tmpfs. What
+// is not put here is not there.
+type view struct {
+	tree
+	plan sandbox.Plan
+	user owner // who the sandbox is, as this helper's user namespace names it
+}
+
+type step struct {
+	name string
+	run  func() error
+}
+
+// assemble builds the view at dir, an empty directory in the helper's own mount
+// namespace.
+func assemble(dir string, p sandbox.Plan) error {
+	root, err := tmpfs(unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV, map[string]string{"mode": "0755", "size": "4m", "nr_inodes": "4096"})
+	if err != nil {
+		return sandbox.Fail("root", 0, err)
+	}
+	defer unix.Close(root)
+	if err := unix.MoveMount(root, "", unix.AT_FDCWD, dir, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		return sandbox.Fail("root", 1, err)
+	}
+	v := view{tree: tree{root}, plan: p}
+	if p.Identity.HostUID > 0 {
+		v.user = owner{p.Identity.HostUID, p.Identity.HostGID}
+	}
+	steps := []step{
+		{"system directories", v.system}, {"etc", v.etc}, {"devices", v.devices}, {"private directories", v.private},
+		{"workspace", v.workspace}, {"mounts", v.mounts}, {"caches", v.caches}, {"read-only root", v.seal},
+	}
+	for i, s := range steps {
+		if err := s.run(); err != nil {
+			return sandbox.Fail(s.name, i, err)
+		}
+	}
+	return nil
+}
+
+// system binds the operating system's own directories read-only, or repeats the
+// link where the host has one (merged /usr).
+func (v view) system() error {
+	for _, p := range []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"} {
+		if err := v.same(p); err != nil {
+			return err
+		}
+	}
+	for _, d := range []string{"/proc", "/run", "/var/lib", "/var/cache"} {
+		if err := v.directory(d, owner{}); err != nil {
+			return err
+		}
+	}
+	return v.link("../tmp", "/var/tmp")
+}
+
+// same shows a host path at the same place, read-only: nothing if it is absent,
+// the same link if it is a link.
+func (v view) same(path string) error {
+	st, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if st.Mode()&fs.ModeSymlink != 0 {
+		target, err := os.Readlink(path)
+		if err != nil {
+			return err
+		}
+		return v.link(target, path)
+	}
+	return v.bind(path, path)
+}
+
+func (v view) bind(source, target string) error {
+	m, err := clonePath(source, true)
+	if err != nil {
+		return err
+	}
+	if err := attributes(m, readOnly); err != nil {
+		unix.Close(m)
+		return fmt.Errorf("%s: %w", source, err)
+	}
+	return v.attach(m, target, owner{})
+}
+
+// devices shows the few device nodes that programs need, each checked to be what
+// its name says (a replaced /dev/null is an old attack on container runtimes).
+func (v view) devices() error {
+	dev, err := tmpfs(unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC, map[string]string{"mode": "0755", "size": "64k"})
+	if err != nil {
+		return err
+	}
+	if err := v.attach(dev, "/dev", owner{}); err != nil {
+		return err
+	}
+	nodes := map[string]uint64{"null": unix.Mkdev(1, 3), "zero": unix.Mkdev(1, 5), "full": unix.Mkdev(1, 7),
+		"random": unix.Mkdev(1, 8), "urandom": unix.Mkdev(1, 9), "tty": unix.Mkdev(5, 0)}
+	for name, rdev := range nodes {
+		if err := v.device("/dev/"+name, rdev); err != nil {
+			return err
+		}
+	}
+	for _, d := range []string{"/dev/pts", "/dev/shm"} {
+		if err := v.directory(d, owner{}); err != nil {
+			return err
+		}
+	}
+	links := [][2]string{{"pts/ptmx", "/dev/ptmx"}, {"/proc/self/fd", "/dev/fd"}, {"/proc/self/fd/0", "/dev/stdin"},
+		{"/proc/self/fd/1", "/dev/stdout"}, {"/proc/self/fd/2", "/dev/stderr"}}
+	for _, l := range links {
+		if err := v.link(l[0], l[1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v view) device(path string, rdev uint64) error {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("cannot open %s: %w", path, err)
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFCHR || st.Rdev != rdev {
+		return fmt.Errorf("cannot use %s of this host: it is not the device %d:%d", path, unix.Major(rdev), unix.Minor(rdev))
+	}
+	m, err := cloneFD(fd)
+	if err != nil {
+		return err
+	}
+	if err := attributes(m, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC); err != nil {
+		unix.Close(m)
+		return err
+	}
+	return v.attach(m, path, owner{})
+}
+
+// private makes what belongs to this sandbox alone and ends with it.
+func (v view) private() error {
+	size := strconv.FormatInt(v.plan.TmpBytes, 10)
+	tmp, err := tmpfs(quiet, map[string]string{"mode": "1777", "size": size})
+	if err != nil {
+		return err
+	}
+	if err := v.attach(tmp, "/tmp", owner{}); err != nil {
+		return err
+	}
+	home, err := tmpfs(quiet, map[string]string{"mode": "0700", "size": size, "uid": strconv.Itoa(v.user.uid), "gid": strconv.Itoa(v.user.gid)})
+	if err != nil {
+		return err
+	}
+	return v.attach(home, sandbox.Home, owner{})
+}
+
+// workspace mounts the workspace at its host path. The directory is opened anew
+// and must be the one the runner saw; a mount below it is refused, because it
+// would show what the operator did not register.
+func (v view) workspace() error {
+	fd, err := unix.Openat2(unix.AT_FDCWD, v.plan.Root.Path, &unix.OpenHow{
+		Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS})
+	if err != nil {
+		return fmt.Errorf("cannot open workspace root: %w", err)
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	if st.Dev != v.plan.Root.Device || st.Ino != v.plan.Root.Inode {
+		return errors.New("workspace root was replaced while its sandbox was being built")
+	}
+	if below, err := mountBelow(v.plan.Root.Path); err != nil || below != "" {
+		return errors.Join(err, fmt.Errorf("a mount lies below the workspace root: %s", strings.TrimPrefix(below, v.plan.Root.Path+"/")))
+	}
+	m, err := cloneFD(fd)
+	if err != nil {
+		return err
+	}
+	attrs := uint64(quiet)
+	if !v.plan.Writable {
+		attrs = readOnly
+	}
+	return v.owned(m, v.plan.Root.Path, attrs)
+}
+
+// owned attaches a tree whose owner on disk becomes the sandbox's user.
+func (v view) owned(m int, target string, attrs uint64) error {
+	err := attributes(m, attrs)
+	if err == nil && v.plan.Identity.Mapped() {
+		err = idMap(m, v.plan.Identity)
+	}
+	if err != nil {
+		unix.Close(m)
+		return err
+	}
+	return v.attach(m, target, v.user)
+}
+
+func (v view) mounts() error {
+	for _, b := range v.plan.Mounts {
+		if b.Target == v.plan.Root.Path || strings.HasPrefix(b.Target, v.plan.Root.Path+"/") {
+			return fmt.Errorf("cannot mount %s: it lies inside the workspace", b.Target)
+		}
+		if err := v.bind(b.Source, b.Target); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v view) caches() error {
+	for _, b := range v.plan.Caches {
+		m, err := clonePath(b.Source, false)
+		if err != nil {
+			return err
+		}
+		if err := v.owned(m, b.Target, quiet); err != nil {
+			return fmt.Errorf("cache %s: %w", b.Target, err)
+		}
+	}
+	return nil
+}
+
+// seal makes the root itself read-only; the mounts in it keep their own say.
+func (v view) seal() error {
+	return unix.MountSetattr(v.root, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
+}
+
+// mountBelow returns a mount point below root, "" if there is none.
+func mountBelow(root string) (string, error) {
+	b, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return "", err
+	}
+	unescape := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
+	for line := range strings.Lines(string(b)) {
+		f := strings.Fields(line)
+		if len(f) > 4 && strings.HasPrefix(unescape.Replace(f[4]), root+"/") {
+			return unescape.Replace(f[4]), nil
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,4 @@
+package seccomp
+
+// CompileRules lets a test leave rules out.
+var CompileRules = compile

@@ -1,0 +1,80 @@
+package wire
+
+import (
+	"context"
+	"fmt"
+
+	"codespace/runner"
+)
+
+// work is a request bound to the method that answers it.
+type work func(context.Context) (result any, chunk []byte, err error)
+
+// bind checks a request to its last byte before any of it is carried out.
+func bind(h Handler, m message) (work, error) {
+	if m.Kind == kindExec {
+		return bindExec(h, m)
+	}
+	if len(m.body) > 0 || len(m.files) > 0 {
+		return nil, fmt.Errorf("cannot accept %q with a body or descriptors", m.Kind)
+	}
+	if m.Kind == kindRead {
+		return bindRead(h, m)
+	}
+	var t target
+	if err := decode(m.Payload, &t); err != nil {
+		return nil, err
+	}
+	switch m.Kind {
+	case kindStatus:
+		return func(ctx context.Context) (any, []byte, error) {
+			status, err := h.Status(ctx, t.ProcessID)
+			return status, nil, err
+		}, nil
+	case kindTerminate:
+		return func(ctx context.Context) (any, []byte, error) {
+			return nil, nil, h.Terminate(ctx, t.ProcessID)
+		}, nil
+	case kindSignal:
+		return func(ctx context.Context) (any, []byte, error) {
+			return nil, nil, h.Signal(ctx, t.ProcessID, t.Signal)
+		}, nil
+	case kindSupport:
+		return func(ctx context.Context) (any, []byte, error) {
+			support, err := h.Support(ctx)
+			return support, nil, err
+		}, nil
+	}
+	return nil, fmt.Errorf("cannot accept %q from the gateway", m.Kind)
+}
+
+func bindExec(h Handler, m message) (work, error) {
+	var req runner.ExecRequest
+	if err := decode(m.Payload, &req); err != nil {
+		return nil, err
+	}
+	argv, err := unpackArgv(m.body)
+	if err != nil {
+		return nil, err
+	}
+	if err := filesFor(req.Attached, len(m.files)); err != nil {
+		return nil, err
+	}
+	req.Argv = argv
+	return func(ctx context.Context) (any, []byte, error) {
+		result, err := h.Exec(ctx, req, m.files)
+		return result, nil, err
+	}, nil
+}
+
+func bindRead(h Handler, m message) (work, error) {
+	var req runner.ReadRequest
+	if err := decode(m.Payload, &req); err != nil {
+		return nil, err
+	}
+	req.MaxBytes = min(req.MaxBytes, MaxChunk)
+	return func(ctx context.Context) (any, []byte, error) {
+		result, err := h.Read(ctx, req)
+		return result, result.Chunk, err
+	}, nil
+}

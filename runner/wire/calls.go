@@ -1,0 +1,136 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"codespace/runner"
+)
+
+// Uncertain is the error of an Exec that may or may not have been carried out.
+// It is never sent again. It does not unwrap: its cause says nothing about the
+// command.
+type Uncertain struct {
+	ProcessID string
+	Cause     error
+}
+
+func (u *Uncertain) Error() string {
+	return fmt.Sprintf("cannot tell whether %s was started: %v", u.ProcessID, u.Cause)
+}
+
+// Exec starts a command. files are stdin, stdout and stderr if the request is
+// attached, then, optionally, the lease; they stay the caller's. With an
+// *Uncertain the command may run, also after ctx has ended; with every other
+// error it does not.
+func (c *Client) Exec(ctx context.Context, req runner.ExecRequest, files []*os.File) (runner.ExecResult, error) {
+	var result runner.ExecResult
+	if err := filesFor(req.Attached, len(files)); err != nil {
+		return result, err
+	}
+	rights, err := dupAll(files)
+	if err != nil {
+		return result, err
+	}
+	m := message{Kind: kindExec, frame: frame{body: packArgv(req.Argv), rights: rights}}
+	req.Argv = nil
+	answer, sent, err := c.exchange(ctx, m, req)
+	switch {
+	case err != nil && !sent:
+		return result, err
+	case err != nil:
+		return result, &Uncertain{ProcessID: req.ProcessID, Cause: err}
+	case answer.Fault != nil && answer.Uncertain:
+		return result, &Uncertain{ProcessID: req.ProcessID, Cause: answer.Fault}
+	case answer.Fault != nil:
+		return result, answer.Fault
+	}
+	if err := decode(answer.Payload, &result); err != nil {
+		c.Close()
+		return runner.ExecResult{}, &Uncertain{ProcessID: req.ProcessID, Cause: err}
+	}
+	return result, nil
+}
+
+// Read returns output, at most MaxChunk at once. When ctx ends, a waiting read
+// answers with what is there, or with ctx's error if the runner is too slow.
+func (c *Client) Read(ctx context.Context, req runner.ReadRequest) (runner.ReadResult, error) {
+	result, chunk, err := ask[runner.ReadResult](ctx, c, kindRead, req)
+	result.Chunk = chunk
+	return result, err
+}
+
+// Status tells everything known about one process.
+func (c *Client) Status(ctx context.Context, processID string) (runner.Status, error) {
+	status, _, err := ask[runner.Status](ctx, c, kindStatus, target{ProcessID: processID})
+	return status, err
+}
+
+// Terminate ends a process.
+func (c *Client) Terminate(ctx context.Context, processID string) error {
+	_, _, err := ask[struct{}](ctx, c, kindTerminate, target{ProcessID: processID})
+	return err
+}
+
+// Signal sends one signal, by number, to a process.
+func (c *Client) Signal(ctx context.Context, processID string, signal int) error {
+	_, _, err := ask[struct{}](ctx, c, kindSignal, target{ProcessID: processID, Signal: signal})
+	return err
+}
+
+// Support tells what the runner's environment can do.
+func (c *Client) Support(ctx context.Context) (runner.Support, error) {
+	support, _, err := ask[runner.Support](ctx, c, kindSupport, nil)
+	return support, err
+}
+
+// Ping is answered by a runner that is alive, however busy. Give ctx a deadline.
+func (c *Client) Ping(ctx context.Context) error {
+	_, _, err := ask[struct{}](ctx, c, kindPing, nil)
+	return err
+}
+
+// Watch pings every interval until the connection is cut. If a ping is not
+// answered within deadline it calls stalled, once, and ends: the runner has been
+// stopped and will not end its subtree by itself.
+func (c *Client) Watch(interval, deadline time.Duration, stalled func()) {
+	go func() {
+		tick := time.NewTicker(interval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-c.done:
+				return
+			case <-tick.C:
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), deadline)
+			err := c.Ping(ctx)
+			cancel()
+			if errors.Is(err, context.DeadlineExceeded) {
+				stalled()
+				return
+			}
+		}
+	}()
+}
+
+// ask is a request without effects that cannot be told from the state: whatever
+// becomes of it, it may be asked again.
+func ask[T any](ctx context.Context, c *Client, k kind, payload any) (T, []byte, error) {
+	var result, none T
+	answer, _, err := c.exchange(ctx, message{Kind: k}, payload)
+	if err != nil {
+		return none, nil, err
+	}
+	if answer.Fault != nil {
+		return none, nil, answer.Fault
+	}
+	if err := decode(answer.Payload, &result); err != nil {
+		c.Close()
+		return none, nil, fmt.Errorf("%w (%w)", err, unavailable("the runner's answer makes no sense"))
+	}
+	return result, answer.body, nil
+}

@@ -1,0 +1,206 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// inlineBytes is the longest launch sent as one datagram; a longer one goes in a
+// sealed memfd.
+const inlineBytes = 48 << 10
+
+// Cell is one locked-down PID 1 that waits for a launch, and the command after
+// it. It is used once.
+type Cell struct {
+	Receipt Receipt
+	Leaf    Leaf
+
+	ch    *Channel
+	pidfd *os.File
+	buf   []byte
+	once  sync.Once
+}
+
+// Event is what a cell tells after Started.
+type Event struct {
+	Empty  bool            // no process is left; false: the argv's own end
+	Status unix.WaitStatus // the argv's wait status
+	CPU    time.Duration   // user plus system, of everything reaped so far
+	MaxRSS int64           // bytes, of the largest process reaped so far
+}
+
+func newCell(a answer) (*Cell, error) {
+	if len(a.files) != 2 {
+		CloseAll(a.files)
+		return nil, fmt.Errorf("cannot use cell: %d descriptors came with it, want 2", len(a.files))
+	}
+	ch, err := NewChannel(a.files[0])
+	if err != nil {
+		a.files[1].Close()
+		return nil, err
+	}
+	fd := int(a.files[1].Fd())
+	defer a.files[1].Close()
+	// The poller takes only non-blocking descriptors; a pidfd is polled, never read.
+	dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
+	if err == nil {
+		err = unix.SetNonblock(dup, true)
+	}
+	if err != nil {
+		ch.Close()
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	return &Cell{Receipt: a.reply.Receipt, Leaf: a.reply.Leaf, ch: ch, pidfd: os.NewFile(uintptr(dup), "pidfd")}, nil
+}
+
+// Launch is one command for a cell. Files are its stdin, stdout and stderr.
+type Launch struct {
+	Argv, Env []string
+	Cwd       string
+	Files     [3]*os.File
+}
+
+// Launch starts the command and returns once its own image runs. A *Failure
+// with Launch set says why it does not; the cell is spent either way.
+func (c *Cell) Launch(l Launch) error {
+	files := l.Files[:]
+	m := Message{Kind: KindLaunch}
+	for _, a := range l.Argv {
+		m.String(TagArg, a)
+	}
+	for _, e := range l.Env {
+		m.String(TagEnv, e)
+	}
+	m.String(TagCwd, l.Cwd)
+	b := m.Encode()
+	if len(b) > inlineBytes {
+		body, err := SealedFile("launch", b)
+		if err != nil {
+			return err
+		}
+		defer body.Close()
+		files = append(files, body)
+		short := Message{Kind: KindLaunch}
+		b = short.Uint64(TagBody, uint64(len(b))).Encode()
+	}
+	if err := c.ch.Send(b, files...); err != nil {
+		return fmt.Errorf("cannot launch: %w", err)
+	}
+	r, err := c.receive()
+	if err != nil {
+		return fmt.Errorf("cannot launch: %w", err)
+	}
+	switch r.Kind {
+	case KindStarted:
+		return nil
+	case KindFailed:
+		f := r.Failure()
+		f.Launch = true
+		return f
+	}
+	return fmt.Errorf("cannot launch: the cell answered %d", r.Kind)
+}
+
+// Next returns the next event, io.EOF when PID 1 is gone.
+func (c *Cell) Next() (Event, error) {
+	m, err := c.receive()
+	if err != nil {
+		return Event{}, err
+	}
+	if m.Kind != KindExited && m.Kind != KindEmpty {
+		return Event{}, fmt.Errorf("unexpected message %d from a cell", m.Kind)
+	}
+	return Event{
+		Empty:  m.Kind == KindEmpty,
+		Status: unix.WaitStatus(m.Number(TagStatus)),
+		CPU:    time.Duration(m.Number(TagCPU)) * time.Microsecond,
+		MaxRSS: int64(m.Number(TagMaxRSS)),
+	}, nil
+}
+
+func (c *Cell) receive() (Message, error) {
+	if c.buf == nil {
+		c.buf = make([]byte, 4096) // what a cell sends is short
+	}
+	b, files, err := c.ch.Receive(c.buf)
+	if err != nil {
+		return Message{}, err
+	}
+	CloseAll(files) // a released cell has nothing to give
+	return Decode(b)
+}
+
+// Signal sends a signal to every process of the cell (tree) or to the argv's
+// process group. An ended cell is no error.
+func (c *Cell) Signal(sig int, tree bool) error {
+	m := Message{Kind: KindSignal}
+	m.Uint32(TagSignal, uint32(sig))
+	if tree {
+		m.Uint32(TagTree, 1)
+	}
+	err := c.ch.Send(m.Encode())
+	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.ENOTCONN) {
+		return nil
+	}
+	return err
+}
+
+// Kill ends every process of the cell at once. It does not wait; Gone does.
+func (c *Cell) Kill() {
+	raw, err := c.pidfd.SyscallConn()
+	if err == nil {
+		raw.Control(func(fd uintptr) { unix.PidfdSendSignal(int(fd), unix.SIGKILL, nil, 0) })
+	}
+	c.Leaf.Kill()
+}
+
+// Gone waits until PID 1, and with it every process of the cell, is gone.
+// The kernel ends a pid namespace before its PID 1 becomes waitable
+// (kernel/pid_namespace.c, zap_pid_ns_processes).
+func (c *Cell) Gone() {
+	raw, err := c.pidfd.SyscallConn()
+	if err != nil {
+		return
+	}
+	raw.Read(func(fd uintptr) bool {
+		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		n, err := unix.Poll(p, 0)
+		return n > 0 || (err != nil && err != unix.EINTR)
+	})
+}
+
+// Close kills what is left, waits for it to be gone, and frees the cell.
+func (c *Cell) Close() {
+	c.once.Do(func() {
+		c.Kill()
+		c.Gone()
+		c.ch.Close()
+		c.pidfd.Close()
+		c.Leaf.Remove()
+	})
+}
+
+// SealedFile returns a memfd that holds b and can never change.
+func SealedFile(name string, b []byte) (*os.File, error) {
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return nil, os.NewSyscallError("memfd_create", err)
+	}
+	f := os.NewFile(uintptr(fd), name)
+	if _, err := f.Write(b); err != nil {
+		f.Close()
+		return nil, err
+	}
+	seals := unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals); err != nil {
+		f.Close()
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	return f, nil
+}

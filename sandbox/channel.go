@@ -1,0 +1,116 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// MaxMessage bounds one datagram of either protocol, in bytes.
+const MaxMessage = 64 << 10
+
+const maxFiles = 4
+
+// Channel is one end of a SEQPACKET socket pair: whole messages, each with at
+// most four descriptors, which arrive close-on-exec. Send and Receive may be
+// called from different goroutines, each from one at a time.
+type Channel struct{ conn *net.UnixConn }
+
+// NewChannel takes over f, which must be a connected SEQPACKET socket.
+func NewChannel(f *os.File) (*Channel, error) {
+	defer f.Close()
+	c, err := net.FileConn(f)
+	if err != nil {
+		return nil, fmt.Errorf("cannot use socket: %w", err)
+	}
+	u, ok := c.(*net.UnixConn)
+	if !ok {
+		c.Close()
+		return nil, fmt.Errorf("cannot use socket: it is %T", c)
+	}
+	return &Channel{u}, nil
+}
+
+// Pair makes two connected ends, both close-on-exec.
+func Pair() (a, b *os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, os.NewSyscallError("socketpair", err)
+	}
+	return os.NewFile(uintptr(fds[0]), "channel"), os.NewFile(uintptr(fds[1]), "channel"), nil
+}
+
+// Send sends one message; files are duplicated to the peer and stay open here.
+func (c *Channel) Send(b []byte, files ...*os.File) error {
+	var oob []byte
+	if len(files) > 0 {
+		fds := make([]int, len(files))
+		for i, f := range files {
+			fds[i] = int(f.Fd())
+		}
+		oob = unix.UnixRights(fds...)
+	}
+	_, _, err := c.conn.WriteMsgUnix(b, oob, nil)
+	return err
+}
+
+// Receive returns the next message and the descriptors that came with it. It
+// returns io.EOF when the peer is gone.
+func (c *Channel) Receive(buf []byte) ([]byte, []*os.File, error) {
+	oob := make([]byte, unix.CmsgSpace(4*maxFiles))
+	n, on, flags, _, err := c.conn.ReadMsgUnix(buf, oob)
+	if errors.Is(err, syscall.ECONNRESET) {
+		return nil, nil, io.EOF
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	files, err := receivedFiles(oob[:on])
+	if err == nil && flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 {
+		err = fmt.Errorf("message larger than %d bytes or %d descriptors", len(buf), maxFiles)
+	}
+	if err != nil {
+		CloseAll(files)
+		return nil, nil, err
+	}
+	if n == 0 {
+		return nil, nil, io.EOF
+	}
+	return buf[:n], files, nil
+}
+
+func receivedFiles(oob []byte) ([]*os.File, error) {
+	if len(oob) == 0 {
+		return nil, nil
+	}
+	msgs, err := unix.ParseSocketControlMessage(oob)
+	if err != nil {
+		return nil, err
+	}
+	var files []*os.File
+	for i := range msgs {
+		fds, err := unix.ParseUnixRights(&msgs[i])
+		if err != nil {
+			continue
+		}
+		for _, fd := range fds {
+			files = append(files, os.NewFile(uintptr(fd), "received"))
+		}
+	}
+	return files, nil
+}
+
+// Close closes this end; the peer sees the end of the channel.
+func (c *Channel) Close() error { return c.conn.Close() }
+
+// CloseAll closes descriptors that are not wanted.
+func CloseAll(files []*os.File) {
+	for _, f := range files {
+		f.Close()
+	}
+}

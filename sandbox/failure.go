@@ -1,0 +1,45 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+)
+
+// Failure is a step that failed while a sandbox, a cell or a command was being
+// set up. Nothing ran. It crosses processes as it is.
+type Failure struct {
+	Step   string `json:"step"`
+	Index  int    `json:"index"`
+	Errno  int    `json:"errno,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	// Launch is true when the sandbox stood and the command itself could not be
+	// started; false when the sandbox could not be built.
+	Launch bool `json:"launch,omitempty"`
+}
+
+func (f *Failure) Error() string {
+	s := fmt.Sprintf("step %q (%d)", f.Step, f.Index)
+	if f.Errno != 0 {
+		s += ": " + syscall.Errno(f.Errno).Error()
+	}
+	if f.Reason != "" {
+		s += ": " + f.Reason
+	}
+	return s
+}
+
+// Fail makes a Failure of an error of a step; the errno is kept when there is
+// one in err.
+func Fail(step string, index int, err error) *Failure {
+	var f *Failure
+	if errors.As(err, &f) {
+		return f
+	}
+	f = &Failure{Step: step, Index: index, Reason: err.Error()}
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		f.Errno = int(errno)
+	}
+	return f
+}

@@ -1,0 +1,158 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+)
+
+// ErrHelperLost says that the helper is gone, and every sandbox with it.
+var ErrHelperLost = errors.New("sandbox helper is gone")
+
+// Helper is the runner's end of the preparation protocol.
+type Helper struct {
+	ch   *Channel
+	done chan struct{}
+
+	mu      sync.Mutex // guards what follows
+	next    uint64
+	waiting map[uint64]chan answer
+	closed  bool
+}
+
+// NewHelper takes over the runner's end of the pair.
+func NewHelper(f *os.File) (*Helper, error) {
+	ch, err := NewChannel(f)
+	if err != nil {
+		return nil, err
+	}
+	h := &Helper{ch: ch, done: make(chan struct{}), waiting: map[uint64]chan answer{}}
+	go h.receive()
+	return h, nil
+}
+
+// Done is closed when the helper is gone.
+func (h *Helper) Done() <-chan struct{} { return h.done }
+
+// Close cuts the protocol; the helper ends and takes its sandboxes with it.
+func (h *Helper) Close() error { return h.ch.Close() }
+
+// Prepare builds a sandbox. A *Failure says which step could not be done.
+func (h *Helper) Prepare(ctx context.Context, p Plan) (Receipt, error) {
+	if err := p.Check(); err != nil {
+		return Receipt{}, err
+	}
+	a, err := h.call(ctx, request{Verb: verbPrepare, Plan: &p})
+	CloseAll(a.files)
+	return a.reply.Receipt, err
+}
+
+// Cell makes one cell in a prepared sandbox. The caller closes it.
+func (h *Helper) Cell(ctx context.Context, sandbox string, writable bool) (*Cell, error) {
+	a, err := h.call(ctx, request{Verb: verbCell, Sandbox: sandbox, Writable: writable})
+	if err != nil {
+		CloseAll(a.files)
+		return nil, err
+	}
+	return newCell(a)
+}
+
+// Release puts a sandbox away with everything that still runs in it.
+func (h *Helper) Release(ctx context.Context, sandbox string) error {
+	a, err := h.call(ctx, request{Verb: verbRelease, Sandbox: sandbox})
+	CloseAll(a.files)
+	return err
+}
+
+func (h *Helper) call(ctx context.Context, r request) (answer, error) {
+	wait := make(chan answer, 1)
+	h.mu.Lock()
+	h.next++
+	r.ID, r.Version = h.next, ProtocolVersion
+	if h.closed {
+		h.mu.Unlock()
+		return answer{}, ErrHelperLost
+	}
+	h.waiting[r.ID] = wait
+	b, err := json.Marshal(r)
+	if err == nil && len(b) > MaxMessage {
+		err = fmt.Errorf("request of %d bytes, at most %d", len(b), MaxMessage)
+	}
+	if err == nil {
+		err = h.ch.Send(b)
+	}
+	if err != nil {
+		delete(h.waiting, r.ID)
+	}
+	h.mu.Unlock()
+	if err != nil {
+		return answer{}, fmt.Errorf("cannot ask the sandbox helper to %s: %w", r.Verb, err)
+	}
+	select {
+	case a := <-wait:
+		if a.reply.Failed != nil {
+			return a, a.reply.Failed
+		}
+		return a, nil
+	case <-h.done:
+		return answer{}, ErrHelperLost
+	case <-ctx.Done():
+		h.abandon(r.ID)
+		return answer{}, context.Cause(ctx)
+	}
+}
+
+// abandon makes sure that an answer nobody waits for leaves no descriptor open.
+func (h *Helper) abandon(id uint64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	wait, ok := h.waiting[id]
+	delete(h.waiting, id)
+	if ok {
+		return
+	}
+	select {
+	case a := <-wait:
+		CloseAll(a.files)
+	default:
+	}
+}
+
+func (h *Helper) receive() {
+	defer func() {
+		h.mu.Lock()
+		h.closed = true
+		h.mu.Unlock()
+		close(h.done)
+		h.ch.Close()
+	}()
+	buf := make([]byte, MaxMessage)
+	for {
+		b, files, err := h.ch.Receive(buf)
+		if err != nil {
+			return
+		}
+		var a answer
+		a.files = files
+		if err := json.Unmarshal(b, &a.reply); err != nil {
+			CloseAll(files)
+			return
+		}
+		h.deliver(a)
+	}
+}
+
+func (h *Helper) deliver(a answer) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	wait, ok := h.waiting[a.reply.ID]
+	if !ok {
+		CloseAll(a.files)
+		return
+	}
+	delete(h.waiting, a.reply.ID)
+	wait <- a // buffered: never blocks
+}

@@ -1,0 +1,161 @@
+package sandbox
+
+// The preparation protocol. The helper inherits one end of a SEQPACKET pair as
+// descriptor 3; whichever side finds the other gone ends what it owns.
+//
+//	runner                               helper
+//	  Prepare(plan) ───────────────────────▶  libcontainer builds the sandbox
+//	  ◀──────────── Prepared(receipt) | Failed(step, index, errno, reason)
+//	  Cell(sandbox, writable) ─────────────▶  the factory clones, the cell locks
+//	  ◀── Cell(receipt, leaf) + 2 descriptors    itself down, the kernel's view
+//	      | Failed(...)                          is read back
+//	  Release(sandbox) ────────────────────▶  the factory ends, and all of it
+//	  ◀──────────────────────────── Released
+//
+// The two descriptors are the cell's own socket and a pidfd of its PID 1. From
+// there on the runner speaks to the cell alone, in the messages of message.go:
+//
+//	runner                               cell (PID 1)
+//	  Launch(argv, env, cwd) + stdin, stdout, stderr ──▶
+//	  ◀──────────────── Started | Failed(step, errno, reason)
+//	  Signal(number, tree) ──▶             ◀── Exited(wait status, usage)
+//	                                       ◀── Empty(usage), then the end
+//
+// A released cell sends no descriptor: the runner closes any that arrive.
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+)
+
+// ProtocolVersion is the version of the preparation protocol. Each request
+// carries it and another one is refused before any work.
+const ProtocolVersion = 1
+
+// HelperFD is the descriptor number at which the helper inherits its socket.
+const HelperFD = 3
+
+type verb string
+
+const (
+	verbPrepare verb = "prepare"
+	verbCell    verb = "cell"
+	verbRelease verb = "release"
+)
+
+type request struct {
+	Version  int    `json:"version"`
+	ID       uint64 `json:"id"`
+	Verb     verb   `json:"verb"`
+	Plan     *Plan  `json:"plan,omitempty"`
+	Sandbox  string `json:"sandbox,omitempty"`
+	Writable bool   `json:"writable,omitempty"`
+}
+
+type reply struct {
+	ID      uint64   `json:"id"`
+	Failed  *Failure `json:"failed,omitempty"`
+	Receipt Receipt  `json:"receipt,omitzero"`
+	Leaf    Leaf     `json:"leaf,omitzero"`
+}
+
+// Builder is what a helper does for each request. Errors that are a *Failure
+// cross as they are.
+type Builder struct {
+	Prepare func(Plan) (Receipt, error)
+	// Cell returns the cell's socket and the pidfd of its PID 1, in this order.
+	Cell    func(sandbox string, writable bool) (Receipt, Leaf, []*os.File, error)
+	Release func(sandbox string) error
+}
+
+// Serve answers requests on the inherited socket until the runner is gone.
+// Requests are answered in any order. A malformed request, a descriptor or
+// another version ends the service with an error: nothing it could mean is safe.
+func Serve(f *os.File, b Builder) error {
+	ch, err := NewChannel(f)
+	if err != nil {
+		return err
+	}
+	defer ch.Close()
+	answers := make(chan answer)
+	done := make(chan struct{})
+	defer close(done)
+	go sendAnswers(ch, answers, done)
+	buf := make([]byte, MaxMessage)
+	for {
+		b0, files, err := ch.Receive(buf)
+		if err != nil {
+			return err
+		}
+		CloseAll(files)
+		r, err := readRequest(b0, len(files))
+		if err != nil {
+			return err
+		}
+		go func() {
+			select {
+			case answers <- b.answer(r):
+			case <-done:
+			}
+		}()
+	}
+}
+
+type answer struct {
+	reply reply
+	files []*os.File
+}
+
+func sendAnswers(ch *Channel, answers <-chan answer, done <-chan struct{}) {
+	for {
+		select {
+		case <-done:
+			return
+		case a := <-answers:
+			b, err := json.Marshal(a.reply)
+			if err == nil {
+				err = ch.Send(b, a.files...)
+			}
+			CloseAll(a.files)
+			if err != nil {
+				ch.Close() // the reader sees it and ends the service
+			}
+		}
+	}
+}
+
+func readRequest(b []byte, files int) (request, error) {
+	var r request
+	if err := json.Unmarshal(b, &r); err != nil {
+		return r, fmt.Errorf("cannot read request: %w", err)
+	}
+	if r.Version != ProtocolVersion {
+		return r, fmt.Errorf("cannot serve version %d of the preparation protocol: this helper speaks %d", r.Version, ProtocolVersion)
+	}
+	if files != 0 {
+		return r, fmt.Errorf("cannot accept %d descriptors with a request", files)
+	}
+	return r, nil
+}
+
+func (b Builder) answer(r request) answer {
+	a := answer{reply: reply{ID: r.ID}}
+	var err error
+	switch {
+	case r.Verb == verbPrepare && r.Plan != nil:
+		if err = r.Plan.Check(); err == nil {
+			a.reply.Receipt, err = b.Prepare(*r.Plan)
+		}
+	case r.Verb == verbCell:
+		a.reply.Receipt, a.reply.Leaf, a.files, err = b.Cell(r.Sandbox, r.Writable)
+	case r.Verb == verbRelease:
+		err = b.Release(r.Sandbox)
+	default:
+		err = fmt.Errorf("cannot serve request %q", r.Verb)
+	}
+	if err != nil {
+		a.reply.Failed = Fail(string(r.Verb), 0, err)
+	}
+	return a
+}
