@@ -1,12 +1,22 @@
-// Package gateway is the line: it decides whether a registered workspace
-// permits an action, takes the workspace's lease and asks the runner.
+// Package gateway is the line: it decides whether a registered workspace permits
+// an action, takes the workspace's lease and has the runner carry it out.
+//
+// It promises that no argument of a client widens what the registry permits, that
+// at most one mutation of a workspace runs at a time on this host, and that a
+// mutation whose answer was lost is reported as unknown and never sent again. It
+// starts no program itself and touches no file of a workspace.
 package gateway
 
 import (
 	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
 
 	"codespace/policy"
 	"codespace/runner"
+	"codespace/runner/wire"
 )
 
 // Principal is who is calling: a stdio client, a peer uid, a token.
@@ -14,72 +24,160 @@ type Principal struct {
 	Name string // "stdio", "uid:1000", "token:ci"
 }
 
+// Start starts a runner; the gateway calls it on first use and after a loss.
+type Start func(ctx context.Context, onEnded func(runner.Ended)) (*wire.Child, error)
+
 // Gateway answers every tool. Its methods return *runner.Fault for every
 // refusal a client can be told about.
-type Gateway struct{}
+type Gateway struct {
+	registry *policy.Registry
+	start    Start
+	log      *slog.Logger
 
-// Workspace is what a client may know about one workspace.
-type Workspace struct {
-	ID          string           `json:"workspace_id"`
-	Profile     string           `json:"profile"`
-	Network     policy.Network   `json:"network"`
-	Approvals   policy.Approvals `json:"approvals"`
-	Environment string           `json:"environment"` // "host"
-	Execution   *Execution       `json:"execution,omitempty"`
+	starting sync.Mutex // one start at a time
+
+	mu     sync.Mutex // guards what follows
+	child  *wire.Child
+	closed bool
+	execs  map[string]*exec // by process id
 }
 
-// Execution is what is permitted times what the environment supports.
-type Execution struct {
-	Available     bool           `json:"available"`
-	Reason        string         `json:"reason,omitempty"` // why not available
-	Files         string         `json:"files"`            // "none" until file tools exist
-	Process       string         `json:"process"`          // "write", "read"
-	TTY           bool           `json:"tty"`
-	Serialization string         `json:"serialization"`
-	Isolation     []string       `json:"isolation"` // layers in force
-	Network       string         `json:"network"`   // how it is enforced
-	Enforcement   string         `json:"enforcement"`
-	Protected     string         `json:"protected"`
-	Lifetimes     string         `json:"lifetimes"`
-	Limits        map[string]any `json:"limits"`
+// exec is what the gateway keeps of a command: whose it is and its lease.
+type exec struct {
+	owner Principal
+	lease *Lease
+	child *wire.Child
+	over  chan struct{} // closed by end
 }
 
-// ExecArguments are the decided arguments of exec_command.
-type ExecArguments struct {
-	WorkspaceID string
-	Command     []string
+// end frees what a command held; the caller holds Gateway.mu. Again is harmless.
+func (e *exec) end() {
+	select {
+	case <-e.over:
+	default:
+		e.lease.Release()
+		close(e.over)
+	}
 }
 
-// Dispatch is the identity of a started command.
-type Dispatch struct {
-	ProcessID string `json:"process_id"`
-	Status    string `json:"dispatch_status"` // "confirmed" or "unknown"
+// New returns a gateway of the registry's workspaces.
+func New(registry *policy.Registry, start Start, log *slog.Logger) *Gateway {
+	return &Gateway{registry: registry, start: start, log: log, execs: map[string]*exec{}}
 }
 
-// Workspaces lists what p may see, sorted by id.
-func (g *Gateway) Workspaces(ctx context.Context, p Principal) ([]Workspace, error) {
-	return nil, nil
+// Close ends the runner and with it every command, and waits for it.
+func (g *Gateway) Close() {
+	g.mu.Lock()
+	g.closed = true
+	child := g.child
+	g.mu.Unlock()
+	if child == nil {
+		return
+	}
+	child.Client.Close()
+	hung := time.AfterFunc(stopTimeout, func() { child.Kill() })
+	defer hung.Stop()
+	child.Wait()
 }
 
-// Workspace describes one workspace with its execution block.
-func (g *Gateway) Workspace(ctx context.Context, p Principal, id string) (Workspace, error) {
-	return Workspace{}, nil
+const (
+	pingInterval = time.Second
+	pingDeadline = 5 * time.Second // of a ping's answer: a stopped runner is ended
+	stopTimeout  = 15 * time.Second
+	handleLife   = 16 * time.Minute // of the owner's name, longer than the runner keeps a handle
+)
+
+// runner returns the running runner, starting one if there is none.
+func (g *Gateway) runner(ctx context.Context) (*wire.Child, error) {
+	g.starting.Lock()
+	defer g.starting.Unlock()
+	g.mu.Lock()
+	child, closed := g.child, g.closed
+	g.mu.Unlock()
+	if closed {
+		return nil, &runner.Fault{Code: runner.RunnerUnavailable, Message: "codespace is ending", Next: "start it again"}
+	}
+	if child != nil {
+		return child, nil
+	}
+	child, err := g.start(ctx, g.ended)
+	if err != nil {
+		g.log.Error("cannot start the runner", "error", err)
+		return nil, fault(err, runner.RunnerUnavailable)
+	}
+	g.mu.Lock()
+	g.child = child
+	g.mu.Unlock()
+	child.Client.Watch(pingInterval, pingDeadline, func() {
+		g.log.Error("the runner does not answer and is ended", "pid", child.PID())
+		child.Kill()
+	})
+	go g.bury(child)
+	return child, nil
 }
 
-// Exec starts a command.
-func (g *Gateway) Exec(ctx context.Context, p Principal, a ExecArguments) (Dispatch, error) {
-	return Dispatch{}, nil
+// bury waits for a runner's end and forgets what it had: its commands ended with
+// it, so their leases are free.
+func (g *Gateway) bury(child *wire.Child) {
+	<-child.Client.Done()
+	hung := time.AfterFunc(stopTimeout, func() { child.Kill() })
+	err := child.Wait()
+	hung.Stop()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.closed {
+		g.log.Error("the runner is gone; its commands ended with it", "error", err)
+	}
+	if g.child == child {
+		g.child = nil
+	}
+	for id, e := range g.execs {
+		if e.child == child {
+			e.end()
+			delete(g.execs, id)
+		}
+	}
 }
 
-// Read returns output of a process from a cursor on, waiting at most r.Wait.
-func (g *Gateway) Read(ctx context.Context, p Principal, r runner.ReadRequest) (runner.ReadResult, error) {
-	return runner.ReadResult{}, nil
+// ended frees a command's lease. The runner's socket delivers it before any
+// answer that shows the command as exited.
+func (g *Gateway) ended(e runner.Ended) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	x := g.execs[e.ProcessID]
+	if x == nil {
+		return
+	}
+	x.end()
+	time.AfterFunc(handleLife, func() { g.forget(e.ProcessID) })
 }
 
-// Status tells whether a process runs or how it ended.
-func (g *Gateway) Status(ctx context.Context, p Principal, processID string) (runner.Status, error) {
-	return runner.Status{}, nil
+func (g *Gateway) forget(id string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.execs, id)
 }
 
-// Terminate ends a process: TERM, the workspace's grace, then KILL of its tree.
-func (g *Gateway) Terminate(ctx context.Context, p Principal, processID string) error { return nil }
+// own returns one of p's processes. Another's handle cannot be told
+// from an unknown one.
+func (g *Gateway) own(p Principal, id string) (*exec, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if e := g.execs[id]; e != nil && e.owner == p {
+		return e, nil
+	}
+	return nil, runner.NoProcess(id)
+}
+
+// fault makes sure that what a client is told has a code.
+func fault(err error, otherwise runner.Code) error {
+	var f *runner.Fault
+	var d *policy.Denied
+	switch {
+	case errors.As(err, &f):
+		return f
+	case errors.As(err, &d):
+		return &runner.Fault{Code: runner.Code(d.Code), Message: d.Reason, Next: d.Next}
+	}
+	return &runner.Fault{Code: otherwise, Message: "the runner could not be started", Next: "see the operator's log"}
+}

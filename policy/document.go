@@ -52,7 +52,7 @@ func parse(path string, text []byte) (*document, error) {
 
 func syntaxError(path string, line, column int, message string) error {
 	f := &flaw{
-		found:   "text that cannot be read (" + message + ")",
+		found:   "text that cannot be read (" + printable(message) + ")",
 		allowed: "TOML in which every table and key is written once",
 		next:    "correct this line",
 	}

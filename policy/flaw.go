@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // flaw is what is wrong with one setting, wherever it was written: what was
@@ -45,7 +46,7 @@ func (f flaw) filled(found, allowed string) *flaw {
 }
 
 // shownBytes bounds how much of a written value an error repeats.
-const shownBytes = 80
+const shownBytes = 512
 
 // quote shows a written string so that it cannot act on a terminal.
 func quote(text string) string {
@@ -53,6 +54,17 @@ func quote(text string) string {
 		return strconv.Quote(text[:shownBytes]) + "..."
 	}
 	return strconv.Quote(text)
+}
+
+// printable is text of a library in the same manner, without quotes around it.
+func printable(text string) string {
+	shown := strings.Map(func(c rune) rune {
+		if strconv.IsPrint(c) {
+			return c
+		}
+		return '?'
+	}, text)
+	return strings.ToValidUTF8(shown[:min(len(shown), shownBytes)], "")
 }
 
 // describe names a value as an operator would.

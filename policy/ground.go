@@ -23,29 +23,29 @@ type ground struct {
 const (
 	moveProject = "move the project to a directory of its own, such as /srv/NAME, and name that"
 	pickBeneath = "name only the directory beneath it that is needed"
+	leaveOut    = "leave it out: the sandbox has its own"
 )
 
 // hostGround is the ground of this host for an operator whose home is home.
 func hostGround(home string) *ground {
 	g := &ground{}
+	for _, dir := range []string{"/", "/tmp", "/run", "/home", sandboxHome} {
+		g.refuse(areaAt(dir, "shared by the whole host, or the sandbox's own", pickBeneath, false))
+	}
+	for _, dir := range homes(home) {
+		g.refuse(areaAt(dir, "a home directory itself, with its keys and tokens", pickBeneath, false))
+	}
+	for _, dir := range []string{"/proc", "/sys", "/dev"} {
+		g.roots = append(g.roots, areaAt(dir, "the kernel's own", moveProject, true)...)
+		g.mounts = append(g.mounts, areaAt(dir, "the kernel's own", leaveOut, true)...)
+	}
 	system := []string{"/usr", "/etc", "/boot", "/bin", "/sbin"}
 	libraries, _ := filepath.Glob("/lib*") // the pattern is well formed
 	for _, dir := range append(system, libraries...) {
 		g.roots = append(g.roots, areaAt(dir, "a system directory", moveProject, true)...)
 	}
-	for _, dir := range []string{"/proc", "/sys", "/dev"} {
-		kernel := areaAt(dir, "the kernel's own", moveProject, true)
-		g.roots = append(g.roots, kernel...)
-		g.mounts = append(g.mounts, kernel...)
-	}
 	g.roots = append(g.roots, areaAt("/var", "the host's state", moveProject, false)...)
 	g.mounts = append(g.mounts, areaAt("/etc", "the host's accounts and keys", pickBeneath, false)...)
-	for _, dir := range []string{"/", "/tmp", "/run", "/home", sandboxHome} {
-		g.refuse(areaAt(dir, "shared by everything on this host or the sandbox's own", pickBeneath, false))
-	}
-	for _, dir := range homes(home) {
-		g.refuse(areaAt(dir, "a home directory itself, with its keys and tokens", pickBeneath, false))
-	}
 	return g
 }
 

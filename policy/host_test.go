@@ -13,11 +13,11 @@ import (
 // host is a directory with what a registry talks about: $DIR/site and
 // $DIR/other to register, $DIR/sdk and $DIR/tool to mount, $DIR/etc for the file.
 type host struct {
-	t   *testing.T
+	t   testing.TB
 	dir string
 }
 
-func newHost(t *testing.T) host {
+func newHost(t testing.TB) host {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

@@ -24,7 +24,7 @@ func profiled(name, line string, parts ...string) refusal {
 
 var refusals = []refusal{
 	{"broken text", "[state]\ndir = ▲nowhere\n", []string{"cannot be read", "TOML"}},
-	{"unterminated", "[state]\ndir = ▲\"x\n", []string{"cannot be read"}},
+	{"unterminated", "[state]\ndir = \"x▲\n", []string{"cannot be read"}},
 	{"key twice", "[state]\ndir = \"/a\"\n▲dir = \"/b\"\n", []string{"dir is already defined", "written once"}},
 	{"table twice", "[state]\ndir = \"/a\"\n[▲state]\n", []string{"already exists"}},
 	{"number too large", minimal + "[identity]\nuid_base = ▲99999999999999999999", []string{"too large"}},

@@ -49,7 +49,7 @@ func (l *loader) service() {
 	state := root.get("state")
 	state.table("dir")
 	var dir location
-	if require(state.get("dir"), rule[string, location]{"an absolute path of a directory", stateDir}, &dir) {
+	if require(state.get("dir"), rule[string, location]{"an absolute path of a directory other than /", stateDir}, &dir) {
 		l.registry.State.Dir = dir.path
 		l.ground.refuse([]area{{location: dir, what: "state.dir", next: moveState, deep: true}})
 	}

@@ -3,6 +3,7 @@ package policy
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -137,10 +138,11 @@ func require[T, V any](s setting, r rule[T, V], into *V) bool {
 	return take(s, r, into)
 }
 
+var bareKey = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
 // joinKey appends key to a path as TOML writes it.
 func joinKey(path, key string) string {
-	bare := key != "" && strings.Trim(key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == ""
-	if !bare {
+	if !bareKey.MatchString(key) {
 		key = quote(key)
 	}
 	if path == "" {

@@ -1,6 +1,16 @@
 // Package runner owns processes for one environment: it starts commands in
-// prepared sandboxes, keeps their output, ends them and tells the truth about
-// how they ended.
+// sandboxes, keeps their output, ends them and tells how they ended.
+//
+// It is the station behind the gateway, reached over a socket (runner/wire). It
+// reads the registry itself: a request names a workspace, an access and a policy
+// digest, never a root, a mount or a limit, so that a compromised gateway widens
+// nothing. Every command gets a cell of its own from the sandbox helper; there is
+// no other way to run one.
+//
+// It promises that a command's tree is gone before the command is shown as
+// exited, that no byte of output is lost uncounted, and that no status is
+// invented. It promises nothing across its own end: the process table is memory
+// only, and what it started ends with it.
 package runner
 
 import (

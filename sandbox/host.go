@@ -4,19 +4,22 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 )
 
 // HostRoot reports whether this process is root of the initial user namespace,
 // which alone can give a sandbox host ids of its own. Root inside a container's
 // user namespace is not.
-func HostRoot() bool {
+func HostRoot() bool { return hostRoot() }
+
+var hostRoot = sync.OnceValue(func() bool {
 	b, err := os.ReadFile("/proc/self/uid_map")
 	if err != nil || os.Geteuid() != 0 {
 		return false
 	}
 	return strings.Join(strings.Fields(string(b)), " ") == "0 0 4294967295"
-}
+})
 
 // StartingUID returns this process's uid as the user namespace around its own
 // names it, -1 if that cannot be told.

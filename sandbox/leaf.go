@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // Leaf is the cgroup of one cell: its directory in each hierarchy that counts,
@@ -24,6 +25,7 @@ type Spent struct {
 	OOMKills   int64
 	PeakMemory int64 // bytes
 	PeakPIDs   int64
+	CPU        time.Duration // user plus system
 }
 
 // LeafOf finds the directories beside a sandbox's own cgroups, given as
@@ -104,6 +106,9 @@ func (l Leaf) Spent() Spent {
 	}
 	if l.PIDs != "" {
 		s.PeakPIDs = number(l.PIDs, "pids.peak")
+	}
+	if l.Unified != "" {
+		s.CPU = time.Duration(keyed(l.Unified, "cpu.stat", "usage_usec")) * time.Microsecond
 	}
 	return s
 }

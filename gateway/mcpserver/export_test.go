@@ -69,7 +69,10 @@ func Decode(name, unsafe string) (map[string]any, *runner.Fault) {
 	panic("no tool " + name)
 }
 
-var CheckCommand = checkCommand
+var (
+	CheckCommand = checkCommand
+	JSONCost     = jsonCost
+)
 
 // Page is a request for output as tests write it.
 type Page struct {

@@ -92,7 +92,7 @@ func refusal(f *runner.Fault) *mcp.CallToolResult {
 	}
 	structured, err := errorObject(f, message, details)
 	if err != nil || len(structured) > defaultPage {
-		structured, _ = errorObject(f, message, map[string]any{}) // strings and a bool: cannot fail
+		structured, _ = errorObject(f, message, map[string]any{"truncated": true}) // cannot fail
 	}
 	return &mcp.CallToolResult{
 		IsError:           true,

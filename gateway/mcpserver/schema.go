@@ -140,14 +140,15 @@ func (s *schema) integer(raw json.RawMessage) (any, *problem) {
 
 // within checks n, a count of unit or a number itself, against the bounds that are set.
 func within(unit string, n int64, low, high *int64) *problem {
+	is := "is"
 	if unit != "" {
-		unit = " " + unit
+		is, unit = "has", " "+unit
 	}
 	switch {
 	case low != nil && n < *low:
-		return &problem{value: true, text: fmt.Sprintf("is %d%s", n, unit), next: fmt.Sprintf("send at least %d", *low)}
+		return &problem{value: true, text: fmt.Sprintf("%s %d%s", is, n, unit), next: fmt.Sprintf("send at least %d", *low)}
 	case high != nil && n > *high:
-		return &problem{value: true, text: fmt.Sprintf("is more than %d%s", *high, unit), next: fmt.Sprintf("send at most %d", *high)}
+		return &problem{value: true, text: fmt.Sprintf("%s more than %d%s", is, *high, unit), next: fmt.Sprintf("send at most %d", *high)}
 	}
 	return nil
 }

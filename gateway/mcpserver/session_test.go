@@ -59,8 +59,9 @@ const opening = `{"jsonrpc":"2.0","id":"init","method":"initialize","params":{"p
 func silent() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func calling(id any, tool, arguments string) string {
-	encoded, _ := json.Marshal(id)
-	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":%q,"arguments":%s}}`+"\n", encoded, tool, arguments)
+	encodedID, _ := json.Marshal(id)
+	name, _ := json.Marshal(tool)
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":%s,"arguments":%s}}`+"\n", encodedID, name, arguments)
 }
 
 // script serves input to its end and returns every answer by id.

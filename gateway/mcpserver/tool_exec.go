@@ -41,7 +41,8 @@ func runExecCommand(ctx context.Context, c *call) (reply, error) {
 	if err := checkCommand(command); err != nil {
 		return reply{}, err
 	}
-	d, err := c.gateway.Exec(ctx, c.principal, gateway.ExecArguments{
+	// A client that goes away or changes its mind must not leave a start in doubt.
+	d, err := c.gateway.Exec(context.WithoutCancel(ctx), c.principal, gateway.ExecArguments{
 		WorkspaceID: c.arguments.text("workspace_id"),
 		Command:     command,
 	})

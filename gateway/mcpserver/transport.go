@@ -24,7 +24,8 @@ import (
 // When in or ctx ends, nothing more is read, waits for output end at once, every
 // request already read is answered, and ServeLines returns nil. It returns an
 // error only if in or out fails. It closes neither: a read of in that is still
-// blocked then ends when the caller closes in.
+// blocked then ends when the caller closes in, and a client that does not take
+// its answers holds ServeLines until the caller closes out.
 func (s *Server) ServeLines(ctx context.Context, in io.Reader, out io.Writer, p gateway.Principal) error {
 	// Requests outlive ctx: what has been read is still answered.
 	base := context.WithoutCancel(ctx)

@@ -30,8 +30,8 @@
 #define ATTR_NOSUID 0x2u
 #define ATTR_NODEV 0x4u
 #define ATTR_NOEXEC 0x8u
-#define FSOPEN_CLOSE_ON_EXEC 0x1u
-#define FSMOUNT_CLOSE_ON_EXEC 0x1u
+#define NEW_FSOPEN_CLOEXEC 0x1u
+#define NEW_FSMOUNT_CLOEXEC 0x1u
 #define FSCONFIG_STRING 1u
 #define FSCONFIG_CREATE 6u
 #define MOVE_EMPTY_SOURCE 0x4u
@@ -100,13 +100,13 @@ static int step_propagation(struct cell *c)
  * the old one, then attach: no unmasked proc is left for a command. */
 static int step_proc(struct cell *c)
 {
-	int fs = (int)syscall(SYS_fsopen, "proc", FSOPEN_CLOSE_ON_EXEC), mnt;
+	int fs = (int)syscall(SYS_fsopen, "proc", NEW_FSOPEN_CLOEXEC), mnt;
 	struct statfs st;
 
 	c->at = "/proc";
 	if (fs < 0 || syscall(SYS_fsconfig, fs, FSCONFIG_STRING, "hidepid", "ptraceable", 0) || syscall(SYS_fsconfig, fs, FSCONFIG_CREATE, NULL, NULL, 0))
 		return -1;
-	mnt = (int)syscall(SYS_fsmount, fs, FSMOUNT_CLOSE_ON_EXEC, ATTR_NOSUID | ATTR_NODEV | ATTR_NOEXEC);
+	mnt = (int)syscall(SYS_fsmount, fs, NEW_FSMOUNT_CLOEXEC, ATTR_NOSUID | ATTR_NODEV | ATTR_NOEXEC);
 	close(fs);
 	if (mnt < 0 || umount2("/proc", MNT_DETACH) || syscall(SYS_move_mount, mnt, "", AT_FDCWD, "/proc", MOVE_EMPTY_SOURCE))
 		return -1;

@@ -11,11 +11,11 @@ import (
 // clonePath takes a detached copy of the mount at a path. A link as the last
 // component is not followed.
 func clonePath(path string, recursive bool) (int, error) {
-	flags := uint(unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC | unix.AT_SYMLINK_NOFOLLOW | unix.AT_NO_AUTOMOUNT)
+	var deep uint
 	if recursive {
-		flags |= unix.AT_RECURSIVE
+		deep = unix.AT_RECURSIVE
 	}
-	fd, err := unix.OpenTree(unix.AT_FDCWD, path, flags)
+	fd, err := unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT|deep)
 	if err != nil {
 		return -1, fmt.Errorf("cannot clone the mount at %s: %w", path, err)
 	}

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -48,8 +50,9 @@ func assemble(dir string, p sandbox.Plan) error {
 	}
 	steps := []step{
 		{"system directories", v.system}, {"etc", v.etc}, {"devices", v.devices}, {"private directories", v.private},
-		{"workspace", v.workspace}, {"mounts", v.mounts}, {"caches", v.caches}, {"read-only root", v.seal},
 	}
+	steps = append(steps, v.registered()...)
+	steps = append(steps, step{"read-only root", v.seal})
 	for i, s := range steps {
 		if err := s.run(); err != nil {
 			return sandbox.Fail(s.name, i, err)
@@ -223,27 +226,30 @@ func (v view) owned(m int, target string, attrs uint64) error {
 	return v.attach(m, target, v.user)
 }
 
-func (v view) mounts() error {
+// registered is what the operator registered, outer paths first: a mount may hold
+// the workspace and the workspace a mount.
+func (v view) registered() []step {
+	at := map[string]step{v.plan.Root.Path: {"workspace", v.workspace}}
 	for _, b := range v.plan.Mounts {
-		if b.Target == v.plan.Root.Path || strings.HasPrefix(b.Target, v.plan.Root.Path+"/") {
-			return fmt.Errorf("cannot mount %s: it lies inside the workspace", b.Target)
-		}
-		if err := v.bind(b.Source, b.Target); err != nil {
-			return err
-		}
+		at[b.Target] = step{"mount", func() error { return v.bind(b.Source, b.Target) }}
 	}
-	return nil
+	for _, b := range v.plan.Caches {
+		at[b.Target] = step{"cache", func() error { return v.cache(b) }}
+	}
+	var steps []step
+	for _, target := range slices.Sorted(maps.Keys(at)) { // a path sorts before what it holds
+		steps = append(steps, at[target])
+	}
+	return steps
 }
 
-func (v view) caches() error {
-	for _, b := range v.plan.Caches {
-		m, err := clonePath(b.Source, false)
-		if err != nil {
-			return err
-		}
-		if err := v.owned(m, b.Target, quiet); err != nil {
-			return fmt.Errorf("cache %s: %w", b.Target, err)
-		}
+func (v view) cache(b sandbox.Bind) error {
+	m, err := clonePath(b.Source, false)
+	if err != nil {
+		return err
+	}
+	if err := v.owned(m, b.Target, quiet); err != nil {
+		return fmt.Errorf("cache %s: %w", b.Target, err)
 	}
 	return nil
 }

@@ -29,10 +29,22 @@ const (
 		syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET
 )
 
+// What socket and socketpair are asked for.
+var (
+	local     = is(0, syscall.AF_UNIX)
+	internet  = is(0, syscall.AF_INET)
+	internet6 = is(0, syscall.AF_INET6)
+	netlink   = is(0, syscall.AF_NETLINK)
+	stream    = socketType(syscall.SOCK_STREAM)
+	datagram  = socketType(syscall.SOCK_DGRAM)
+	packets   = socketType(syscall.SOCK_SEQPACKET)
+	raw       = socketType(syscall.SOCK_RAW)
+)
+
 // filtered calls pass with the listed arguments only.
 var filtered = []Rule{
 	only("clone", "threads and processes without a new namespace", Match{0, newNamespaces, 0}),
-	only("socketpair", "pipes in both directions: Node's child_process, multiprocessing", is(0, syscall.AF_UNIX)),
+	only("socketpair", "pipes in both directions: Node's child_process, multiprocessing", local),
 	only("prlimit64", "ulimit and getrlimit of the caller itself", is(0, 0)),
 
 	only("mknod", "mkfifo", fileType(1, syscall.S_IFIFO)),
@@ -44,23 +56,21 @@ var filtered = []Rule{
 	only("mknodat", "a regular file, made by archivers", fileType(2, syscall.S_IFREG)),
 	only("mknodat", "a regular file: no type means that", fileType(2, 0)),
 
-	only("socket", "local stream", is(0, syscall.AF_UNIX), socketType(syscall.SOCK_STREAM)),
-	only("socket", "local datagram", is(0, syscall.AF_UNIX), socketType(syscall.SOCK_DGRAM)),
-	only("socket", "local sequenced packets", is(0, syscall.AF_UNIX), socketType(syscall.SOCK_SEQPACKET)),
-	only("socket", "TCP, unnamed", is(0, syscall.AF_INET), socketType(syscall.SOCK_STREAM), is(2, 0)),
-	only("socket", "TCP", is(0, syscall.AF_INET), socketType(syscall.SOCK_STREAM), is(2, syscall.IPPROTO_TCP)),
-	only("socket", "UDP, unnamed", is(0, syscall.AF_INET), socketType(syscall.SOCK_DGRAM), is(2, 0)),
-	only("socket", "UDP", is(0, syscall.AF_INET), socketType(syscall.SOCK_DGRAM), is(2, syscall.IPPROTO_UDP)),
-	only("socket", "ping without privilege", is(0, syscall.AF_INET), socketType(syscall.SOCK_DGRAM), is(2, syscall.IPPROTO_ICMP)),
-	only("socket", "TCP over IPv6, unnamed", is(0, syscall.AF_INET6), socketType(syscall.SOCK_STREAM), is(2, 0)),
-	only("socket", "TCP over IPv6", is(0, syscall.AF_INET6), socketType(syscall.SOCK_STREAM), is(2, syscall.IPPROTO_TCP)),
-	only("socket", "UDP over IPv6, unnamed", is(0, syscall.AF_INET6), socketType(syscall.SOCK_DGRAM), is(2, 0)),
-	only("socket", "UDP over IPv6", is(0, syscall.AF_INET6), socketType(syscall.SOCK_DGRAM), is(2, syscall.IPPROTO_UDP)),
-	only("socket", "ping over IPv6 without privilege", is(0, syscall.AF_INET6), socketType(syscall.SOCK_DGRAM), is(2, protoICMPv6)),
-	only("socket", "addresses and routes: glibc's getifaddrs, Go's net.Interfaces",
-		is(0, syscall.AF_NETLINK), socketType(syscall.SOCK_RAW), is(2, netlinkRoute)),
-	only("socket", "addresses and routes: libnl",
-		is(0, syscall.AF_NETLINK), socketType(syscall.SOCK_DGRAM), is(2, netlinkRoute)),
+	only("socket", "local stream", local, stream),
+	only("socket", "local datagram", local, datagram),
+	only("socket", "local sequenced packets", local, packets),
+	only("socket", "TCP, unnamed", internet, stream, is(2, 0)),
+	only("socket", "TCP", internet, stream, is(2, syscall.IPPROTO_TCP)),
+	only("socket", "UDP, unnamed", internet, datagram, is(2, 0)),
+	only("socket", "UDP", internet, datagram, is(2, syscall.IPPROTO_UDP)),
+	only("socket", "ping without privilege", internet, datagram, is(2, syscall.IPPROTO_ICMP)),
+	only("socket", "TCP over IPv6, unnamed", internet6, stream, is(2, 0)),
+	only("socket", "TCP over IPv6", internet6, stream, is(2, syscall.IPPROTO_TCP)),
+	only("socket", "UDP over IPv6, unnamed", internet6, datagram, is(2, 0)),
+	only("socket", "UDP over IPv6", internet6, datagram, is(2, syscall.IPPROTO_UDP)),
+	only("socket", "ping over IPv6 without privilege", internet6, datagram, is(2, protoICMPv6)),
+	only("socket", "addresses and routes: getifaddrs, Go's net.Interfaces", netlink, raw, is(2, netlinkRoute)),
+	only("socket", "addresses and routes: libnl", netlink, datagram, is(2, netlinkRoute)),
 
 	only("personality", "the default", is(0, 0)),
 	only("personality", "uname shows i686", is(0, perLinux32)),

@@ -10,13 +10,15 @@
 //     back to what they used before.
 //   - Arguments are compared on their low 32 bits, as the kernel reads them.
 //     The high bits never change an answer.
-//   - The same rules and the same libseccomp give the same bytes.
+//   - The same rules and the same libseccomp give the same bytes; Digest names
+//     them in receipts.
 //
 // It does not promise to look behind pointers (paths, addresses and clone3's
 // flags are out of a filter's sight, which is why clone3 is absent), nor to
 // replace the other layers: most calls allowed here are harmless only to a
 // process without capabilities in namespaces of its own. Nothing here loads a
-// filter; the cell does, first Allow, then Deny, after no_new_privs.
+// filter: codespace-helper compiles it once, and each cell loads the bytes after
+// no_new_privs, first Allow, which lets seccomp(2) pass, then Deny.
 //
 // Two programs, because in one of them libseccomp lets an unconditional allow
 // silently win over a masked refusal of the same call. The kernel runs both and

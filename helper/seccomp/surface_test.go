@@ -103,3 +103,23 @@ func TestSurface(t *testing.T) {
 		}
 	}
 }
+
+// TestCellsInit: what the cell's PID 1 needs, which the filter holds too; it
+// also has to load Deny below Allow.
+func TestCellsInit(t *testing.T) {
+	needs := []uint32{
+		unix.SYS_POLL, unix.SYS_PPOLL, unix.SYS_READ, unix.SYS_WRITE, unix.SYS_CLOSE, unix.SYS_RECVMSG, unix.SYS_SENDMSG,
+		unix.SYS_SIGNALFD4, unix.SYS_RT_SIGACTION, unix.SYS_RT_SIGPROCMASK, unix.SYS_RT_SIGRETURN, unix.SYS_VFORK,
+		unix.SYS_EXECVE, unix.SYS_WAIT4, unix.SYS_WAITID, unix.SYS_DUP2, unix.SYS_DUP3, unix.SYS_CLOSE_RANGE,
+		unix.SYS_SETSID, unix.SYS_KILL, unix.SYS_EXIT_GROUP, unix.SYS_CHDIR, unix.SYS_FSTAT, unix.SYS_NEWFSTATAT,
+		unix.SYS_GETRUSAGE, unix.SYS_FCNTL, unix.SYS_MMAP, unix.SYS_MUNMAP, unix.SYS_SECCOMP,
+	}
+	for _, debug := range []bool{false, true} {
+		f := compiled(t, debug)
+		for _, nr := range needs {
+			if got := f.answer(t, call(nr)); got != allow {
+				t.Errorf("debug %v: call %d: %v", debug, nr, got)
+			}
+		}
+	}
+}

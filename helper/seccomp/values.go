@@ -40,8 +40,8 @@ var namespaces = []Rule{
 	never("clone", "CLONE_NEWNET", flag(0, syscall.CLONE_NEWNET)),
 }
 
-// inet matches AF_INET (2) and AF_INET6 (10), which differ in one bit.
-var inet = Match{0, ^uint32(syscall.AF_INET ^ syscall.AF_INET6), syscall.AF_INET & syscall.AF_INET6}
+// eitherInternet matches AF_INET (2) and AF_INET6 (10), which differ in one bit.
+var eitherInternet = Match{0, ^uint32(syscall.AF_INET ^ syscall.AF_INET6), syscall.AF_INET & syscall.AF_INET6}
 
 // sockets: the families below 64 that are not in filtered.go, in blocks of
 // numbers that share their high bits; then raw sockets and netlink's protocols
@@ -59,14 +59,14 @@ var sockets = []Rule{
 	never("socket", "PPPoX, Wanpipe, LLC, InfiniBand, MPLS, CAN, TIPC, Bluetooth", Match{0, ^uint32(7), 24}),
 	never("socket", "AF_ALG, AF_VSOCK, AF_XDP and their like, and families to come", Match{0, ^uint32(31), 32}),
 
-	never("socket", "raw local sockets", is(0, syscall.AF_UNIX), socketType(syscall.SOCK_RAW)),
-	never("socket", "raw internet sockets", inet, socketType(syscall.SOCK_RAW)),
+	never("socket", "raw local sockets", local, raw),
+	never("socket", "raw internet sockets", eitherInternet, raw),
 
-	never("socket", "netlink: unused", is(0, syscall.AF_NETLINK), is(2, 1)),
-	never("socket", "netlink: user sockets, firewall", is(0, syscall.AF_NETLINK), Match{2, ^uint32(1), 2}),
-	never("socket", "netlink: socket diagnosis, netfilter log, IPsec, SELinux", is(0, syscall.AF_NETLINK), Match{2, ^uint32(3), 4}),
-	never("socket", "netlink: iSCSI, audit, routing, connector, netfilter", is(0, syscall.AF_NETLINK), Match{2, ^uint32(7), 8}),
-	never("socket", "netlink: device events and the families after it", is(0, syscall.AF_NETLINK), Match{2, ^uint32(15), 16}),
+	never("socket", "netlink: unused", netlink, is(2, 1)),
+	never("socket", "netlink: user sockets, firewall", netlink, Match{2, ^uint32(1), 2}),
+	never("socket", "netlink: socket diagnosis, netfilter log, IPsec, SELinux", netlink, Match{2, ^uint32(3), 4}),
+	never("socket", "netlink: iSCSI, audit, routing, connector, netfilter", netlink, Match{2, ^uint32(7), 8}),
+	never("socket", "netlink: device events and the families after it", netlink, Match{2, ^uint32(15), 16}),
 }
 
 var devices = []Rule{

@@ -41,7 +41,7 @@ func bind(h Handler, m message) (work, error) {
 		}, nil
 	case kindSupport:
 		return func(ctx context.Context) (any, []byte, error) {
-			support, err := h.Support(ctx)
+			support, err := h.Support(ctx, t.Workspace)
 			return support, nil, err
 		}, nil
 	}

@@ -33,7 +33,7 @@ func (c *Client) Exec(ctx context.Context, req runner.ExecRequest, files []*os.F
 	}
 	rights, err := dupAll(files)
 	if err != nil {
-		return result, err
+		return result, fmt.Errorf("%w (%w)", err, unavailable("the descriptors cannot be passed"))
 	}
 	m := message{Kind: kindExec, frame: frame{body: packArgv(req.Argv), rights: rights}}
 	req.Argv = nil
@@ -75,15 +75,16 @@ func (c *Client) Terminate(ctx context.Context, processID string) error {
 	return err
 }
 
-// Signal sends one signal, by number, to a process.
+// Signal sends one signal, by number, to a process. With an error it may have
+// been sent all the same.
 func (c *Client) Signal(ctx context.Context, processID string, signal int) error {
 	_, _, err := ask[struct{}](ctx, c, kindSignal, target{ProcessID: processID, Signal: signal})
 	return err
 }
 
-// Support tells what the runner's environment can do.
-func (c *Client) Support(ctx context.Context) (runner.Support, error) {
-	support, _, err := ask[runner.Support](ctx, c, kindSupport, nil)
+// Support tells what holds for the commands of a workspace on the runner's host.
+func (c *Client) Support(ctx context.Context, workspace string) (runner.Support, error) {
+	support, _, err := ask[runner.Support](ctx, c, kindSupport, target{Workspace: workspace})
 	return support, err
 }
 
@@ -117,8 +118,7 @@ func (c *Client) Watch(interval, deadline time.Duration, stalled func()) {
 	}()
 }
 
-// ask is a request without effects that cannot be told from the state: whatever
-// becomes of it, it may be asked again.
+// ask sends a request that its caller may repeat, whatever became of it.
 func ask[T any](ctx context.Context, c *Client, k kind, payload any) (T, []byte, error) {
 	var result, none T
 	answer, _, err := c.exchange(ctx, message{Kind: k}, payload)

@@ -38,7 +38,7 @@ type delivery struct {
 // Dial connects to the runner at path and greets it. onEnded is called for each
 // process that ended, one call at a time, before any later answer is handed to
 // its caller and possibly before Exec has returned; it must not wait for an
-// answer. An error wraps a RunnerUnavailable *Fault that is fit for clients; its
+// answer, and may be nil. An error wraps a RunnerUnavailable *Fault that is fit for clients; its
 // own text, with the path, is for the operator.
 func Dial(ctx context.Context, path, digest string, onEnded func(runner.Ended)) (*Client, error) {
 	var d net.Dialer
@@ -132,7 +132,9 @@ func (c *Client) deliver(m message) error {
 		if err := decode(m.Payload, &e); err != nil {
 			return err
 		}
-		c.onEnded(e)
+		if c.onEnded != nil {
+			c.onEnded(e)
+		}
 		return nil
 	case kindAnswer:
 		c.mu.Lock()

@@ -38,7 +38,7 @@
 //	   │── read {id, ReadRequest} ────────────────────────▶│
 //	   │── status, terminate {id, process_id} ────────────▶│
 //	   │── signal {id, process_id, signal} ───────────────▶│
-//	   │── support, ping {id} ────────────────────────────▶│
+//	   │── support {id, workspace_id}, ping {id} ─────────▶│
 //	   │◀── answer {id, payload or fault} chunk ───────────│  once per id, any order
 //	   │── cancel {id} ───────────────────────────────────▶│  not answered itself
 //	   │◀── ended {process_id, workspace_id} ──────────────│  without id

@@ -17,12 +17,12 @@ const (
 	maxHello = 4 << 10  // the same before both sides have greeted
 )
 
-// frame is one unit of the stream. files have been received with it and belong
-// to whoever holds it; rights are to be sent with it.
+// frame is one unit of the stream.
 type frame struct {
 	header, body []byte
-	files        []*os.File
-	rights       []int
+	rights       []int      // descriptors to be sent with it
+	files        []*os.File // received with it, and whoever's the frame is
+	dropped      bool       // there were more, which the kernel could not or might not give us
 }
 
 // readFrame reads exactly one frame. The error is io.EOF only between frames.
@@ -51,11 +51,20 @@ func readFrame(r io.Reader, limit uint32) (header, body []byte, err error) {
 	return rest[:head], rest[head:], nil
 }
 
+// head is the frame without its body, as it is sent.
+func (f frame) head() []byte {
+	head := make([]byte, 8, 8+len(f.header))
+	binary.BigEndian.PutUint32(head, uint32(4+len(f.header)+len(f.body)))
+	binary.BigEndian.PutUint32(head[4:], uint32(len(f.header)))
+	return append(head, f.header...)
+}
+
 // conn is one end of the socket. One goroutine reads; any may send.
 type conn struct {
 	socket  *net.UnixConn
-	control []byte     // the reader's scratch
-	arrived []*os.File // the reader's: descriptors of the frame being read
+	control []byte // the reader's, like the next two, which are about the frame being read
+	arrived []*os.File
+	dropped bool
 
 	mu sync.Mutex // one frame at a time is sent
 }
@@ -73,12 +82,13 @@ func (c *conn) Read(p []byte) (int, error) {
 	n, controls, flags, _, err := c.socket.ReadMsgUnix(p, c.control)
 	files, foreign := parseRights(c.control[:controls])
 	c.arrived = append(c.arrived, files...)
+	c.dropped = c.dropped || flags&unix.MSG_CTRUNC != 0
 	switch {
 	case errors.Is(err, io.EOF):
 		return n, io.EOF
 	case err != nil:
 		return n, err
-	case foreign || flags&unix.MSG_CTRUNC != 0 || len(c.arrived) > maxFiles:
+	case foreign || len(c.arrived) > maxFiles:
 		return n, fmt.Errorf("cannot accept more than %d descriptors", maxFiles)
 	}
 	return n, nil
@@ -87,23 +97,19 @@ func (c *conn) Read(p []byte) (int, error) {
 // receive returns the next frame and the descriptors that came with it.
 func (c *conn) receive(limit uint32) (frame, error) {
 	header, body, err := readFrame(c, limit)
-	files := c.arrived
-	c.arrived = nil
+	f := frame{header: header, body: body, files: c.arrived, dropped: c.dropped}
+	c.arrived, c.dropped = nil, false
 	if err != nil {
-		closeAll(files)
+		closeAll(f.files)
 		return frame{}, err
 	}
-	return frame{header: header, body: body, files: files}, nil
+	return f, nil
 }
 
 // send writes one frame and tells whether any byte of it may have been
 // delivered. An error leaves the connection closed.
 func (c *conn) send(f frame) (begun bool, err error) {
-	head := make([]byte, 8, 8+len(f.header))
-	binary.BigEndian.PutUint32(head, uint32(4+len(f.header)+len(f.body)))
-	binary.BigEndian.PutUint32(head[4:], uint32(len(f.header)))
-	head = append(head, f.header...)
-
+	head := f.head()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(f.rights) > 0 {

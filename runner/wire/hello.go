@@ -46,7 +46,7 @@ func (c *conn) receiveHello() (hello, error) {
 	closeAll(f.files)
 	var h hello
 	switch err := json.Unmarshal(f.header, &h); {
-	case err != nil || len(f.files) > 0 || len(f.body) > 0:
+	case err != nil || len(f.files) > 0 || f.dropped || len(f.body) > 0:
 		return hello{}, errors.New("not a greeting")
 	case h.Magic != magic:
 		return hello{}, fmt.Errorf("magic %q, not %q", h.Magic, magic)

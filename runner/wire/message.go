@@ -47,9 +47,10 @@ type message struct {
 	frame
 }
 
-// target is the payload of the requests about one process.
+// target is the payload of the requests about one process or one workspace.
 type target struct {
-	ProcessID string `json:"process_id"`
+	ProcessID string `json:"process_id,omitempty"`
+	Workspace string `json:"workspace_id,omitempty"`
 	Signal    int    `json:"signal,omitempty"`
 }
 
@@ -65,7 +66,11 @@ func (m message) seal(payload any) (frame, error) {
 		return frame{}, fmt.Errorf("cannot encode %s: %w", m.Kind, err)
 	}
 	if size := 4 + len(m.header) + len(m.body); size > maxFrame {
-		return frame{}, fmt.Errorf("cannot send %s of %d bytes: more than %d", m.Kind, size, maxFrame)
+		return frame{}, &runner.Fault{
+			Code:    runner.InvalidArgument,
+			Message: fmt.Sprintf("the %s has %d bytes, more than %d", m.Kind, size, maxFrame),
+			Next:    "send less at once",
+		}
 	}
 	return m.frame, nil
 }
@@ -83,7 +88,12 @@ func (c *conn) next() (message, error) {
 		return message{}, err
 	}
 	m.frame = f
-	if m.Files != len(f.files) {
+	if f.dropped && len(f.files) < m.Files && m.Files <= maxFiles {
+		closeAll(f.files) // EMFILE: the frame is whole, so this is the request's trouble alone
+		m.files = nil
+		return m, nil
+	}
+	if f.dropped || m.Files != len(f.files) {
 		closeAll(f.files)
 		return message{}, fmt.Errorf("cannot accept %s: %d descriptors came, %d were declared", m.Kind, len(f.files), m.Files)
 	}

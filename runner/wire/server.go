@@ -29,7 +29,7 @@ type Handler struct {
 	Status    func(ctx context.Context, processID string) (runner.Status, error)
 	Terminate func(ctx context.Context, processID string) error
 	Signal    func(ctx context.Context, processID string, signal int) error
-	Support   func(context.Context) (runner.Support, error)
+	Support   func(ctx context.Context, workspace string) (runner.Support, error)
 
 	// Subscribe is called once, before the first request, with the function that
 	// tells the gateway of an end. Its return means that the gateway learns of it
@@ -62,7 +62,9 @@ func Serve(ctx context.Context, l *net.UnixListener, peer Peer, h Handler) error
 	defer context.AfterFunc(ctx, c.close)()
 
 	s := &server{conn: c, handler: h, calls: make(map[uint64]context.CancelFunc)}
-	h.Subscribe(s.tell)
+	if h.Subscribe != nil {
+		h.Subscribe(s.tell)
+	}
 	for {
 		m, err := c.next()
 		if err == nil {
@@ -83,6 +85,9 @@ func admit(ctx context.Context, l *net.UnixListener, peer Peer) (*conn, error) {
 	defer context.AfterFunc(ctx, func() { l.Close() })()
 	for {
 		socket, err := l.AcceptUnix()
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
 		if err != nil {
 			return nil, fmt.Errorf("cannot accept the gateway: %w", err)
 		}
@@ -124,12 +129,16 @@ func (s *server) tell(e runner.Ended) {
 
 // take begins to answer one message. An error is a breach.
 func (s *server) take(ctx context.Context, m message) error {
+	bare := len(m.files) == 0 && len(m.body) == 0
 	switch {
-	case m.Kind == kindCancel && len(m.files) == 0:
+	case m.Kind == kindCancel && bare:
 		s.cancel(m.ID)
 		return nil
-	case m.Kind == kindPing && len(m.files) == 0:
+	case m.Kind == kindPing && bare:
 		s.answer(message{ID: m.ID}, nil)
+		return nil
+	case m.dropped:
+		s.answer(message{ID: m.ID, Fault: limit("the runner has no free descriptor")}, nil)
 		return nil
 	}
 	work, err := bind(s.handler, m)
@@ -164,12 +173,7 @@ func (s *server) begin(ctx context.Context, id uint64, size int) (context.Contex
 		return nil, nil, fmt.Errorf("cannot take request %d: the id is in use", id)
 	}
 	if len(s.calls) >= maxCalls || s.held+size > maxHeld {
-		return nil, &runner.Fault{
-			Code:      runner.LimitExceeded,
-			Message:   fmt.Sprintf("the runner already works on %d requests", len(s.calls)),
-			Next:      "try again once some are answered",
-			Retryable: true,
-		}, nil
+		return nil, limit(fmt.Sprintf("the runner already works on %d requests", len(s.calls))), nil
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	s.calls[id] = cancel
@@ -238,6 +242,15 @@ func faultOf(ctx context.Context, k kind, err error) *runner.Fault {
 		slog.Warn("runner refused", "request", k, "err", err)
 	}
 	return fault
+}
+
+func limit(message string) *runner.Fault {
+	return &runner.Fault{
+		Code:      runner.LimitExceeded,
+		Message:   message,
+		Next:      "try again once some requests are answered",
+		Retryable: true,
+	}
 }
 
 func internal() *runner.Fault {

@@ -27,7 +27,7 @@ func checkFiles(t *Tree, _ *Rules) []Violation {
 			continue
 		}
 		found = append(found, ceiling("file-lines", f.Path, bytes.Count(f.Body, []byte("\n")), fileLines)...)
-		if path.Ext(f.Path) == ".c" && !below("tests", f.Path) {
+		if productC(f.Path) && path.Ext(f.Path) == ".c" {
 			inCount++
 		}
 	}

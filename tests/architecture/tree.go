@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -17,8 +18,8 @@ import (
 // Tree is every file below a root, read once.
 type Tree struct {
 	Root     string
-	Module   string // the module path of go.mod
-	Top      []string
+	Module   string              // the module path of go.mod
+	Top      []string            // what stands at the top and holds a file
 	Odd      []string            // what is neither a file nor a directory
 	Packages map[string]*Package // by directory
 	Files    []*File             // text files of every kind
@@ -65,15 +66,18 @@ func readTree(root string) (*Tree, error) {
 			if matches(ignored, rel) {
 				return skip(entry)
 			}
-			t.Top = append(t.Top, rel)
 		}
-		if entry.Type().IsRegular() {
-			return t.add(rel)
+		if entry.IsDir() {
+			return nil
 		}
-		if !entry.IsDir() {
+		if top, _, _ := strings.Cut(rel, "/"); !slices.Contains(t.Top, top) {
+			t.Top = append(t.Top, top)
+		}
+		if !entry.Type().IsRegular() {
 			t.Odd = append(t.Odd, rel)
+			return nil
 		}
-		return nil
+		return t.add(rel)
 	})
 }
 
@@ -84,7 +88,7 @@ func (t *Tree) add(rel string) error {
 	}
 	file := &File{Path: rel, Body: body, Test: strings.HasSuffix(rel, "_test.go")}
 	t.Files = append(t.Files, file)
-	if path.Ext(rel) != ".go" || strings.Contains("/"+rel, "/testdata/") {
+	if path.Ext(rel) != ".go" || testdata(rel) {
 		return nil
 	}
 	file.AST, err = parser.ParseFile(t.fset, rel, body, parser.ParseComments|parser.SkipObjectResolution)
@@ -135,6 +139,8 @@ func (t *Tree) product() []*File {
 	}
 	return files
 }
+
+func testdata(name string) bool { return strings.Contains("/"+name, "/testdata/") }
 
 func below(dir, name string) bool { return name == dir || strings.HasPrefix(name, dir+"/") }
 

@@ -1,0 +1,69 @@
+// Command codespace-runner owns processes and sandboxes for one codespace, which
+// starts it with its listening socket as descriptor 3 and its settings on stdin.
+// It is not meant to be started by hand. Everything it started ends with it, and
+// it ends with its gateway.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"codespace/runner"
+	"codespace/runner/wire"
+)
+
+var version = "unversioned"
+
+func main() {
+	if len(os.Args) != 2 || os.Args[1] != "serve" {
+		fmt.Fprintln(os.Stderr, "codespace-runner", version+": started by codespace only; use codespace")
+		os.Exit(2)
+	}
+	if err := serve(); err != nil {
+		fmt.Fprintln(os.Stderr, "codespace-runner:", err)
+		os.Exit(1)
+	}
+}
+
+func serve() error {
+	signal.Ignore(syscall.SIGPIPE) // stderr goes through the gateway and may end first
+	settings, err := runner.ReadSettings(os.Stdin)
+	if err != nil {
+		return err
+	}
+	registry, err := settings.Registry()
+	if err != nil {
+		return err
+	}
+	instance, err := runner.OpenInstance(settings.Instance)
+	if err != nil {
+		return err
+	}
+	listener, err := wire.Inherited()
+	if err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("cannot find own program: %w", err)
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	r := runner.New(registry, filepath.Join(filepath.Dir(self), "codespace-helper"), instance, log)
+	defer r.Close()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	peer := wire.Peer{PID: os.Getppid(), Digest: runner.RegistryDigest(registry)}
+	err = wire.Serve(ctx, listener, peer, wire.Handler{
+		Exec: r.Exec, Read: r.Read, Status: r.Status, Terminate: r.Terminate, Signal: r.Signal, Support: r.Support, Subscribe: r.Subscribe,
+	})
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"codespace/runner"
+
+	"github.com/spf13/cobra"
+)
+
+// embedded holds the flags of one workspace without a configuration file.
+type embedded struct {
+	workspace string
+	mounts    []string
+	caches    []string
+	env       []string
+	timeout   time.Duration
+	memory    string
+	strict    bool
+}
+
+func (e *embedded) register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVarP(&e.workspace, "workspace", "w", ".", "directory to work in; the only one a command may change")
+	f.StringArrayVar(&e.mounts, "mount", nil, "show this host path read-only at the same place (repeatable)")
+	f.StringArrayVar(&e.caches, "cache", nil, "a private writable directory that is kept, by name (repeatable)")
+	f.StringArrayVar(&e.env, "env", nil, "NAME=VALUE for commands, or NAME for the value it has here (repeatable)")
+	f.DurationVar(&e.timeout, "timeout", 10*time.Minute, "time limit of a command, 0 for none")
+	f.StringVar(&e.memory, "memory", "", "memory limit of a command (default 2GiB)")
+	f.BoolVar(&e.strict, "strict", false, "refuse to run where a limit cannot be enforced")
+}
+
+// settings says it the way a runner reads it: nothing relative, nothing to be
+// looked up in an environment that a runner does not have.
+func (e *embedded) settings() (runner.Settings, error) {
+	s := runner.Settings{Caches: e.caches, Timeout: &e.timeout, Memory: e.memory, Strict: e.strict, Environ: map[string]string{}}
+	var err error
+	if s.Workspace, err = filepath.Abs(e.workspace); err != nil {
+		return s, fmt.Errorf("cannot find workspace %s: %w", e.workspace, err)
+	}
+	for _, m := range e.mounts {
+		abs, err := filepath.Abs(m)
+		if err != nil {
+			return s, fmt.Errorf("cannot find mount %s: %w", m, err)
+		}
+		s.Mounts = append(s.Mounts, abs)
+	}
+	for _, v := range e.env {
+		if !strings.Contains(v, "=") {
+			value, ok := os.LookupEnv(v)
+			if !ok {
+				return s, fmt.Errorf("cannot pass --env %s: it is not set here; give --env %s=VALUE", v, v)
+			}
+			v += "=" + value
+		}
+		s.Variables = append(s.Variables, v)
+	}
+	for _, name := range []string{"HOME", "XDG_STATE_HOME"} {
+		if v, ok := os.LookupEnv(name); ok {
+			s.Environ[name] = v
+		}
+	}
+	return s, nil
+}
+
+// mcpFlags are either a configuration file or one embedded workspace.
+type mcpFlags struct {
+	embedded
+	config string
+}
+
+func (m *mcpFlags) settings(cmd *cobra.Command) (runner.Settings, error) {
+	if m.config == "" {
+		return m.embedded.settings()
+	}
+	for _, name := range []string{"workspace", "mount", "cache", "env", "timeout", "memory", "strict"} {
+		if cmd.Flags().Changed(name) {
+			return runner.Settings{}, errors.New("cannot use --" + name + " with --config: say it in the file")
+		}
+	}
+	abs, err := filepath.Abs(m.config)
+	return runner.Settings{Config: abs}, err
+}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"codespace/gateway"
+	"codespace/gateway/mcpserver"
+
+	"github.com/spf13/cobra"
+)
+
+func mcpCommand() *cobra.Command {
+	var flags mcpFlags
+	cmd := &cobra.Command{
+		Use:   "mcp [--workspace DIR | --config FILE]",
+		Short: "Serve MCP on standard input and output",
+		Long: `Serve MCP on standard input and output, everything embedded: no daemon.
+
+With --workspace one directory is served, with the profile workspace-write and no
+network. With --config the workspaces of a configuration file are served; its
+state directory then belongs to this process alone. At the end of standard input
+every command is ended and codespace exits 0.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return serveMCP(cmd, &flags) },
+	}
+	flags.register(cmd)
+	cmd.Flags().StringVar(&flags.config, "config", "", "configuration file (TOML)")
+	return cmd
+}
+
+func serveMCP(cmd *cobra.Command, flags *mcpFlags) error {
+	settings, err := flags.settings(cmd)
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	v, err := open(settings, log)
+	if err != nil {
+		return err
+	}
+	defer v.close()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	if flags.config == "" && !flags.strict {
+		log.Info("enforcement is best-effort: a limit this host cannot enforce is named in workspace_info; --strict refuses instead")
+	}
+	return mcpserver.New(v.Gateway, log, version).ServeLines(ctx, os.Stdin, os.Stdout, gateway.Principal{Name: "stdio"})
+}

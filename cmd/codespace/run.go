@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"codespace/gateway"
+	"codespace/runner"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+)
+
+type runFlags struct {
+	embedded
+	json   bool
+	noWait bool
+}
+
+func runCommand() *cobra.Command {
+	var flags runFlags
+	cmd := &cobra.Command{
+		Use:   "run [-w DIR] [flags] -- COMMAND [ARGUMENT...]",
+		Short: "Run one command in a sandbox",
+		Long: `Run one command in a sandbox on a workspace. Standard streams and signals are
+passed through. The exit status is the command's own; 124: the time limit ended
+it; 125: usage, or no sandbox could be built and nothing ran; 126: the command is
+not executable; 127: not found; 128+n: signal n ended it.
+
+One command at a time may change a workspace: another waits, at most --timeout.`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(_ *cobra.Command, argv []string) error { return run(&flags, argv) },
+	}
+	flags.register(cmd)
+	cmd.Flags().SetInterspersed(false)
+	cmd.Flags().BoolVar(&flags.json, "json", false, "when the command has ended, write how as one line of JSON to standard error")
+	cmd.Flags().BoolVar(&flags.noWait, "no-wait", false, "exit 125 instead of waiting for another command to end")
+	return cmd
+}
+
+func run(flags *runFlags, argv []string) error {
+	if len(argv) == 0 {
+		return errors.New("cannot run: no command given; use codespace run -w DIR -- COMMAND")
+	}
+	settings, err := flags.settings()
+	if err != nil {
+		return err
+	}
+	v, err := open(settings, slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})))
+	if err != nil {
+		return err
+	}
+	defer v.close()
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
+	r := &oneRun{service: v, flags: flags, argv: argv, workspace: v.registry.IDs()[0], signals: signals}
+	return r.run()
+}
+
+// oneRun is one command of codespace run.
+type oneRun struct {
+	*service
+	flags     *runFlags
+	argv      []string
+	workspace string
+	signals   chan os.Signal
+}
+
+var cli = gateway.Principal{Name: "cli"}
+
+func (r *oneRun) run() error {
+	streams, err := openStreams()
+	if err != nil {
+		return err
+	}
+	d, err := r.start(streams)
+	streams.started()
+	if err != nil {
+		return startStatus(err)
+	}
+	r.warn(d.Receipt)
+	go r.passSignals(d.ProcessID)
+	end, err := r.Wait(context.Background(), cli, d.ProcessID)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "codespace: the command was lost:", err)
+		return status(exitSandbox)
+	}
+	streams.drain()
+	if r.flags.json {
+		if err := report(end); err != nil {
+			return err
+		}
+	}
+	return endStatus(end, r.flags.timeout)
+}
+
+// start starts the command, waiting for the workspace while another changes it.
+func (r *oneRun) start(s *streams) (gateway.Dispatch, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if r.flags.timeout > 0 {
+		ctx, cancel = context.WithTimeout(ctx, r.flags.timeout)
+		defer cancel()
+	}
+	note := sync.OnceValue(func() *time.Timer {
+		return time.AfterFunc(time.Second, func() { fmt.Fprintln(os.Stderr, "codespace: waiting for another command to end") })
+	})
+	defer func() { note().Stop() }()
+	for {
+		d, err := r.Exec(ctx, cli, gateway.ExecArguments{WorkspaceID: r.workspace, Command: r.argv, Files: s.theirs[:]})
+		var f *runner.Fault
+		if !errors.As(err, &f) || f.Code != runner.WorkspaceBusy || r.flags.noWait {
+			return d, err
+		}
+		note()
+		if stop := r.await(ctx); stop != nil {
+			return d, errors.Join(stop, err)
+		}
+	}
+}
+
+// await waits for the lease; the error says why to give up.
+func (r *oneRun) await(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	free := make(chan error, 1)
+	go func() { free <- r.AwaitLease(ctx, r.workspace) }()
+	select {
+	case err := <-free:
+		return err
+	case s := <-r.signals:
+		return status(exitSignal + int(s.(syscall.Signal)))
+	}
+}
+
+func (r *oneRun) passSignals(id string) {
+	for s := range r.signals {
+		r.Signal(context.Background(), cli, id, int(s.(syscall.Signal)))
+	}
+}
+
+// warn says once what this host cannot enforce.
+func (r *oneRun) warn(layers []string) {
+	for _, l := range layers {
+		if strings.Contains(l, "not enforced") {
+			fmt.Fprintln(os.Stderr, "codespace: best-effort:", l, "(--strict refuses instead)")
+		}
+	}
+}
+
+// startStatus says why nothing runs, and is the exit status of that.
+func startStatus(err error) error {
+	var s status
+	if errors.As(err, &s) {
+		return s
+	}
+	fmt.Fprintln(os.Stderr, "codespace:", err)
+	var f *runner.Fault
+	if !errors.As(err, &f) || f.Code != runner.ProcessSpawnFailed {
+		return status(exitSandbox)
+	}
+	if f.Details["reason"] == "not found" {
+		return status(exitNoEntry)
+	}
+	return status(exitNoExec)
+}
+
+func endStatus(s runner.Status, limit time.Duration) error {
+	code := exitSandbox
+	switch {
+	case s.Termination == runner.ByTimeout:
+		fmt.Fprintln(os.Stderr, "codespace: the time limit of", limit, "ended the command")
+		code = exitTimeout
+	case s.Termination == runner.ByOOM:
+		fmt.Fprintln(os.Stderr, "codespace: the memory limit ended the command")
+		code = exitSignal + int(unix.SIGKILL)
+	case s.ExitCode != nil:
+		code = *s.ExitCode
+	case s.Signal != "":
+		code = exitSignal + int(unix.SignalNum(s.Signal))
+	default:
+		fmt.Fprintln(os.Stderr, "codespace: the sandbox was lost; how the command ended is not known")
+	}
+	if code == 0 {
+		return nil
+	}
+	return status(code)
+}
+
+// report is the record that --json asks for.
+func report(s runner.Status) error {
+	b, err := json.Marshal(map[string]any{"process_id": s.ProcessID, "workspace_id": s.Workspace, "termination": s.Termination,
+		"exit_code": s.ExitCode, "signal": s.Signal, "started_at": s.Started, "ended_at": s.Ended,
+		"usage":   map[string]any{"cpu_ms": s.Usage.CPU.Milliseconds(), "peak_memory_bytes": s.Usage.PeakMemory, "pids": s.Usage.PIDs},
+		"receipt": s.Receipt})
+	if err == nil {
+		_, err = fmt.Fprintf(os.Stderr, "%s\n", b)
+	}
+	return err
+}

@@ -1,0 +1,184 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"codespace/policy"
+	"codespace/runner"
+)
+
+// A lease is an abstract Unix socket whose name holds the device and inode of the
+// workspace's root. The kernel gives a name once on a host's network namespace
+// and frees it with its last holder, however that ends: there is no stale lease
+// and no file to sweep. A sandbox has a network namespace of its own and can
+// neither take nor see one. Who finds the name taken connects, is told the
+// holder, and can wait for the end of the connection.
+
+// Holder says who has a lease and since when.
+type Holder struct {
+	Kind      string    `json:"kind"` // "exec"
+	ProcessID string    `json:"process_id,omitempty"`
+	PID       int       `json:"pid"` // of the gateway that holds it
+	UID       int       `json:"uid"`
+	Since     time.Time `json:"since"`
+}
+
+const (
+	askTimeout = time.Second // for a holder to say who it is
+	maxWaiters = 256
+)
+
+// Lease is held until Release. A nil Lease is the lease of what needs none.
+type Lease struct {
+	listener *net.UnixListener
+	name     *os.File // a duplicate that travels to the runner: it holds the name too
+
+	mu      sync.Mutex // guards what follows
+	waiters []net.Conn
+	over    bool
+}
+
+// lease takes the workspace's mutation lease for a command that may write.
+func (g *Gateway) lease(grant policy.Grant, processID string) (*Lease, error) {
+	if grant.Access != policy.AccessWrite {
+		return nil, nil
+	}
+	name, err := leaseName(grant.Workspace.Root)
+	if err != nil {
+		return nil, err
+	}
+	l, err := take(name, Holder{Kind: "exec", ProcessID: processID, PID: os.Getpid(), UID: os.Getuid(), Since: time.Now().UTC()})
+	if err == nil || !errors.Is(err, syscall.EADDRINUSE) {
+		return l, err
+	}
+	return nil, busy(grant.Workspace.ID, ask(name))
+}
+
+// AwaitLease waits until a workspace's lease is free, or ctx ends. It does not
+// take the lease: somebody else may be faster.
+func (g *Gateway) AwaitLease(ctx context.Context, workspaceID string) error {
+	w, err := g.workspace(Principal{}, workspaceID)
+	if err != nil {
+		return err
+	}
+	name, err := leaseName(w.Root)
+	if err != nil {
+		return err
+	}
+	var d net.Dialer
+	c, err := d.DialContext(ctx, "unix", name)
+	if err != nil {
+		return ctx.Err() // nobody holds it any more
+	}
+	defer c.Close()
+	stop := context.AfterFunc(ctx, func() { c.Close() })
+	defer stop()
+	for b := make([]byte, 512); err == nil; {
+		_, err = c.Read(b) // until the holder ends
+	}
+	return ctx.Err()
+}
+
+func leaseName(root string) (string, error) {
+	device, inode, err := runner.RootOf(root)
+	return fmt.Sprintf("@codespace-lease-%d-%d", device, inode), err
+}
+
+func take(name string, h Holder) (*Lease, error) {
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: name, Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	dup, err := l.File()
+	if err != nil {
+		l.Close()
+		return nil, err
+	}
+	said, err := json.Marshal(h)
+	if err != nil {
+		panic(err) // plain values always marshal
+	}
+	lease := &Lease{listener: l, name: dup}
+	go lease.answer(said)
+	return lease, nil
+}
+
+// answer tells everyone who asks and keeps them connected until the end.
+func (l *Lease) answer(said []byte) {
+	for {
+		c, err := l.listener.Accept()
+		if err != nil {
+			return
+		}
+		c.SetWriteDeadline(time.Now().Add(askTimeout))
+		c.Write(said)
+		l.mu.Lock()
+		if l.over || len(l.waiters) == maxWaiters {
+			c.Close()
+		} else {
+			l.waiters = append(l.waiters, c)
+		}
+		l.mu.Unlock()
+	}
+}
+
+// Release frees the lease and wakes who waits for it. It may be called again.
+func (l *Lease) Release() {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.over {
+		return
+	}
+	l.over = true
+	l.listener.Close()
+	l.name.Close()
+	for _, c := range l.waiters {
+		c.Close()
+	}
+	l.waiters = nil
+}
+
+// with appends the lease's descriptor to what travels with a command.
+func (l *Lease) with(files []*os.File) []*os.File {
+	if l == nil {
+		return files
+	}
+	return append(append([]*os.File(nil), files...), l.name)
+}
+
+// ask learns who holds a lease. A holder that died and whose runner is still
+// ending its commands does not answer.
+func ask(name string) *Holder {
+	c, err := net.DialTimeout("unix", name, askTimeout)
+	if err != nil {
+		return nil
+	}
+	defer c.Close()
+	c.SetReadDeadline(time.Now().Add(askTimeout))
+	var h Holder
+	if err := json.NewDecoder(c).Decode(&h); err != nil {
+		return nil
+	}
+	return &h
+}
+
+func busy(workspace string, h *Holder) error {
+	f := &runner.Fault{Code: runner.WorkspaceBusy, Retryable: true, Message: "workspace " + workspace + " is being changed by another command",
+		Next: "wait for it to exit or terminate it, then try again", Details: map[string]any{"holder": nil}}
+	if h != nil {
+		f.Message = fmt.Sprintf("workspace %s is being changed by %s of pid %d since %s", workspace, h.Kind, h.PID, h.Since.Format(time.RFC3339))
+		f.Details = map[string]any{"holder": h, "since": h.Since}
+	}
+	return f
+}

@@ -1,0 +1,192 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"codespace/policy"
+	"codespace/sandbox"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	prepareTimeout = 60 * time.Second // a sandbox; measured well below a second
+	cellTimeout    = 20 * time.Second // a cell; measured in milliseconds
+)
+
+// Exec runs one command: decide again, reserve, sandbox, cell, launch. It
+// returns once the command's own image runs, or with the fault that kept it from
+// running. files are stdin, stdout, stderr for an attached command, then
+// optionally a lease that is held until the tree is gone; Exec owns them.
+func (r *Runner) Exec(ctx context.Context, req ExecRequest, files []*os.File) (res ExecResult, err error) {
+	defer func() {
+		if err != nil {
+			sandbox.CloseAll(files)
+		}
+	}()
+	grant, err := r.decide(req)
+	if err != nil {
+		return ExecResult{}, err
+	}
+	p := newProcess(req, grant.Workspace.Limits)
+	if err := r.reserve(p, grant.Workspace.Limits.Processes); err != nil {
+		return ExecResult{}, err
+	}
+	if err := r.start(ctx, p, grant, files); err != nil {
+		r.drop(p)
+		return ExecResult{}, faultOf(err, req.Argv)
+	}
+	return ExecResult{Started: p.status.Started, Receipt: p.status.Receipt}, nil
+}
+
+// decide looks the workspace up in the runner's own registry and decides anew.
+func (r *Runner) decide(req ExecRequest) (policy.Grant, error) {
+	w, ok := r.registry.Workspace(req.Workspace)
+	if !ok {
+		return policy.Grant{}, &Fault{Code: WorkspaceNotFound, Message: "no workspace " + quoteID(req.Workspace)}
+	}
+	if len(req.Argv) == 0 {
+		return policy.Grant{}, &Fault{Code: InvalidCommand, Message: "command is empty", Next: "give the program and its arguments"}
+	}
+	g, err := policy.Decide(w, policy.Action{Kind: policy.Execute, Access: req.Access})
+	var denied *policy.Denied
+	if errors.As(err, &denied) {
+		return g, &Fault{Code: Code(denied.Code), Message: denied.Reason, Next: denied.Next}
+	}
+	if err == nil && g.Digest != req.Digest {
+		err = &Fault{Code: RunnerUnavailable, Retryable: true, Message: "policy of workspace " + w.ID + " changed", Next: "try again"}
+	}
+	return g, err
+}
+
+func (r *Runner) start(ctx context.Context, p *process, g policy.Grant, files []*os.File) error {
+	box, err := r.sandboxes.enter(ctx, g)
+	if err != nil {
+		return err
+	}
+	p.leave = func() { r.sandboxes.leave(box) }
+	cell, err := r.sandboxes.cell(ctx, box, g.Access == policy.AccessWrite)
+	if err != nil {
+		p.leave()
+		return err
+	}
+	if err := p.launch(cell, g.Workspace, files); err != nil {
+		cell.Close()
+		p.leave()
+		return err
+	}
+	r.mu.Lock()
+	p.visible = true
+	r.running.Add(1)
+	r.mu.Unlock()
+	go r.supervise(p)
+	return nil
+}
+
+// launch releases the cell with the command's streams: the caller's own, or a
+// pipe each for stdin and for stdout and stderr together.
+func (p *process) launch(cell *sandbox.Cell, w policy.Workspace, files []*os.File) error {
+	l := sandbox.Launch{Argv: p.argv, Env: sandbox.Environment(w), Cwd: w.Root}
+	if p.attached {
+		copy(l.Files[:], files)
+		files = files[3:]
+	} else if err := p.pipes(&l); err != nil {
+		return err
+	}
+	p.status.Receipt = cell.Receipt
+	p.status.Started = time.Now()
+	err := launchWithin(cell, l)
+	if p.attached || err == nil {
+		sandbox.CloseAll(l.Files[:2])
+	}
+	if err != nil {
+		p.closePipes(l)
+		return err
+	}
+	if p.attached {
+		l.Files[2].Close()
+	}
+	if len(files) > 0 {
+		p.lease = files[0]
+	}
+	p.cell = cell
+	return nil
+}
+
+func launchWithin(cell *sandbox.Cell, l sandbox.Launch) error {
+	hung := time.AfterFunc(cellTimeout, cell.Kill)
+	defer hung.Stop()
+	return cell.Launch(l)
+}
+
+// pipes makes the command's streams. Its ends are blocking, ours are not.
+func (p *process) pipes(l *sandbox.Launch) error {
+	var in, out [2]int
+	if err := unix.Pipe2(in[:], unix.O_CLOEXEC); err != nil {
+		return os.NewSyscallError("pipe2", err)
+	}
+	if err := unix.Pipe2(out[:], unix.O_CLOEXEC); err != nil {
+		unix.Close(in[0])
+		unix.Close(in[1])
+		return os.NewSyscallError("pipe2", err)
+	}
+	unix.SetNonblock(out[0], true)
+	unix.SetNonblock(in[1], true)
+	p.stdin, p.stdout = os.NewFile(uintptr(in[1]), "stdin"), os.NewFile(uintptr(out[0]), "stdout")
+	stdout := os.NewFile(uintptr(out[1]), "stdout")
+	l.Files = [3]*os.File{os.NewFile(uintptr(in[0]), "stdin"), stdout, stdout}
+	return nil
+}
+
+func (p *process) closePipes(l sandbox.Launch) {
+	if p.attached {
+		return
+	}
+	sandbox.CloseAll(l.Files[:2])
+	p.stdin.Close()
+	p.stdout.Close()
+}
+
+// faultOf turns what went wrong on the way to a running command into what a
+// client is told.
+func faultOf(err error, argv []string) error {
+	var fault *Fault
+	var failure *sandbox.Failure
+	switch {
+	case errors.As(err, &fault):
+		return fault
+	case errors.As(err, &failure) && failure.Launch:
+		return spawnFault(failure, argv)
+	case errors.As(err, &failure):
+		return sandboxFault(failure)
+	}
+	return &Fault{Code: SandboxUnavailable, Retryable: true, Message: "cannot prepare a sandbox: " + err.Error(), Next: "try again; the command did not run"}
+}
+
+func sandboxFault(f *sandbox.Failure) *Fault {
+	remedy := sandbox.Diagnose(f)
+	return &Fault{Code: SandboxUnavailable, Message: "cannot build the sandbox: " + f.Error(), Next: remedy.String() + "; nothing was run",
+		Details: map[string]any{"step": f.Step, "index": f.Index, "errno": f.Errno, "knob": remedy.Knob, "show": remedy.Show}}
+}
+
+var spawnAdvice = map[string]string{
+	"not found":           "no such program in the sandbox; check the name, or ask the operator to mount its directory",
+	"not executable":      "set its executable bit or run it through its interpreter",
+	"is a directory":      "name a program, not a directory",
+	"missing interpreter": "the file is there but the interpreter or loader it names is not; install that or run it through another",
+	"bad format":          "it is neither a program of this machine nor a script with a #! line; run it through its interpreter",
+	"too long":            "one argument is longer than 128 KiB or all together than the stack limit allows; pass the data through a file",
+}
+
+func spawnFault(f *sandbox.Failure, argv []string) *Fault {
+	reason, next := f.Reason, spawnAdvice[f.Reason]
+	if f.Step != "exec" || next == "" {
+		reason, next = f.Error(), "the command did not run; try again"
+	}
+	return &Fault{Code: ProcessSpawnFailed, Message: fmt.Sprintf("cannot start %s: %s", quoteID(argv[0]), reason), Next: next,
+		Details: map[string]any{"reason": f.Reason, "step": f.Step, "errno": f.Errno}}
+}

@@ -1,0 +1,241 @@
+package runner
+
+import (
+	"os"
+	"sync"
+	"time"
+
+	"codespace/policy"
+	"codespace/sandbox"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// drainFor is how long background processes may go on writing after the
+	// command itself has ended and while somebody holds its output.
+	drainFor = 250 * time.Millisecond
+	// killFor is how long a killed tree may take to report its own status before
+	// its namespace is ended without one.
+	killFor = 500 * time.Millisecond
+	// closeFor is how long an ended command's output may be held open by a
+	// descriptor that travelled to another command.
+	closeFor = time.Second
+)
+
+// process is one command from its request to its eviction.
+type process struct {
+	id, workspace string
+	argv          []string
+	attached      bool
+	limits        policy.Limits
+
+	// Set before the supervisor starts and constant from then on.
+	cell          *sandbox.Cell
+	stdin, stdout *os.File // our ends; nil when attached
+	lease         *os.File // nil if none; held until the tree is gone
+	out           *Output
+	leave         func() // gives the sandbox back
+
+	stop  chan struct{} // closed by terminate
+	once  sync.Once
+	event chan sandbox.Event // closed when PID 1 is gone
+
+	ended, visible bool // guarded by Runner.mu
+
+	mu     sync.Mutex // guards status
+	status Status
+}
+
+func newProcess(req ExecRequest, l policy.Limits) *process {
+	return &process{
+		id: req.ProcessID, workspace: req.Workspace, argv: req.Argv, attached: req.Attached, limits: l,
+		out: NewOutput(l.Output), stop: make(chan struct{}), event: make(chan sandbox.Event, 2),
+		status: Status{ProcessID: req.ProcessID, Workspace: req.Workspace, State: Running},
+	}
+}
+
+func (p *process) terminate() { p.once.Do(func() { close(p.stop) }) }
+
+// kill ends the tree without grace.
+func (p *process) kill() {
+	if p.cell != nil {
+		p.cell.Kill()
+	}
+}
+
+func (p *process) snapshot() Status {
+	p.mu.Lock()
+	s := p.status
+	p.mu.Unlock()
+	s.OutputTotal, s.RetainedFrom, s.EOF = p.out.Extent()
+	if s.State == Running {
+		spent := p.cell.Leaf.Spent()
+		s.Usage = Usage{CPU: spent.CPU, PeakMemory: spent.PeakMemory, PIDs: max(spent.PeakPIDs-1, 0)}
+	}
+	return s
+}
+
+// supervise lives from Started until the tree is gone, then settles the status.
+func (r *Runner) supervise(p *process) {
+	defer r.running.Done()
+	pumped := make(chan struct{})
+	go p.pump(pumped)
+	go p.listen()
+	w := watch{process: p, pumped: pumped}
+	w.untilEmpty()
+	p.cell.Gone()
+	p.finishOutput(pumped)
+	status := w.verdict(p.cell.Leaf.Spent())
+	if p.lease != nil {
+		p.lease.Close()
+	}
+	p.leave()
+	r.mu.Lock()
+	tell := r.tell
+	r.mu.Unlock()
+	p.mu.Lock() // nobody sees Exited before the gateway was told, nor Running after
+	tell(Ended{ProcessID: p.id, Workspace: p.workspace})
+	p.status = status
+	p.mu.Unlock()
+	r.retire(p)
+	p.cell.Close()
+}
+
+// pump moves output into the ring until nobody can write any more.
+func (p *process) pump(done chan<- struct{}) {
+	defer close(done)
+	if !p.attached {
+		p.out.ReadFrom(p.stdout)
+	}
+}
+
+// finishOutput marks the end of the output. The tree is gone, so the pipe is at
+// its end unless a descriptor of it was handed to another command.
+func (p *process) finishOutput(pumped <-chan struct{}) {
+	if !p.attached {
+		p.stdout.SetReadDeadline(time.Now().Add(closeFor))
+		<-pumped
+		p.stdout.Close()
+		p.stdin.Close()
+	}
+	p.out.Close()
+}
+
+// listen turns the cell's messages into events.
+func (p *process) listen() {
+	defer close(p.event)
+	for {
+		e, err := p.cell.Next()
+		if err != nil {
+			return
+		}
+		p.event <- e
+	}
+}
+
+// watch is the supervisor's state: what has happened to one process so far.
+type watch struct {
+	*process
+	pumped  <-chan struct{}
+	exited  *sandbox.Event // the argv's own end, nil while it runs
+	last    sandbox.Event
+	reason  Termination // ByTimeout or ByTerminate, "" if neither
+	stopped <-chan struct{}
+}
+
+// untilEmpty returns when no process of the tree is left, or when PID 1 is gone.
+func (w *watch) untilEmpty() {
+	wall, grace, hard, drain := timer(w.limits.Wall), timer(0), timer(0), timer(0)
+	defer func() { wall.Stop(); grace.Stop(); hard.Stop(); drain.Stop() }()
+	w.stopped = w.stop
+	var drained <-chan struct{}
+	for {
+		select {
+		case e, ok := <-w.event:
+			if !ok || e.Empty {
+				w.last = e
+				return
+			}
+			w.exited = &e
+			wall.Stop()
+			drain.Reset(drainFor)
+			if !w.attached {
+				drained = w.pumped
+			}
+		case <-wall.C:
+			w.end(ByTimeout, grace)
+		case <-w.stopped:
+			w.end(ByTerminate, grace)
+			wall.Stop()
+		case <-grace.C: // through PID 1, so that the argv's own status is still told
+			w.cell.Signal(int(unix.SIGKILL), true)
+			hard.Reset(killFor)
+		case <-hard.C:
+			w.cell.Kill()
+		case <-drain.C:
+			w.cell.Kill()
+		case <-drained:
+			drained = nil
+			w.cell.Kill()
+		}
+	}
+}
+
+// end begins an end that was not the command's own idea: TERM, then grace.
+func (w *watch) end(why Termination, grace *time.Timer) {
+	w.stopped = nil
+	if w.reason == "" && w.exited == nil {
+		w.reason = why
+	}
+	w.cell.Signal(int(unix.SIGTERM), true)
+	grace.Reset(w.limits.Grace)
+}
+
+func timer(d time.Duration) *time.Timer {
+	t := time.NewTimer(max(d, time.Hour))
+	if d > 0 {
+		t.Reset(d)
+	} else {
+		t.Stop()
+	}
+	return t
+}
+
+// verdict says how the process ended, from what PID 1 told and the kernel counted.
+func (w *watch) verdict(spent sandbox.Spent) Status {
+	w.mu.Lock()
+	s := w.status
+	w.mu.Unlock()
+	s.State, s.Ended, s.Termination = Exited, time.Now(), Lost
+	s.Usage = Usage{CPU: spent.CPU, PeakMemory: spent.PeakMemory, PIDs: max(spent.PeakPIDs-1, 0)}
+	if w.exited != nil {
+		w.own(&s)
+	}
+	killed := s.Termination == Lost || s.Signal == "SIGKILL" || s.ExitCode != nil && *s.ExitCode == 128+int(unix.SIGKILL)
+	switch {
+	case w.reason != "":
+		s.Termination = w.reason
+	case spent.OOMKills > 0 && killed:
+		s.Termination = ByOOM
+	}
+	return s
+}
+
+// own fills in the argv's own wait status and usage.
+func (w *watch) own(s *Status) {
+	status := w.exited.Status
+	s.Termination = ByExit
+	if status.Signaled() {
+		s.Termination = BySignal
+		s.Signal = unix.SignalName(status.Signal())
+		if s.Signal == "" {
+			s.Signal = status.Signal().String()
+		}
+	} else {
+		code := status.ExitStatus()
+		s.ExitCode = &code
+	}
+	s.Usage.CPU = max(w.exited.CPU, w.last.CPU)
+	s.Usage.PeakMemory = max(s.Usage.PeakMemory, w.exited.MaxRSS, w.last.MaxRSS)
+}
