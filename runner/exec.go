@@ -9,6 +9,7 @@ import (
 
 	"codespace/policy"
 	"codespace/sandbox"
+	"codespace/sandbox/message"
 
 	"golang.org/x/sys/unix"
 )
@@ -25,7 +26,7 @@ const (
 func (r *Runner) Exec(ctx context.Context, req ExecRequest, files []*os.File) (res ExecResult, err error) {
 	defer func() {
 		if err != nil {
-			sandbox.CloseAll(files)
+			message.CloseAll(files)
 		}
 	}()
 	grant, err := r.decide(req)
@@ -101,7 +102,7 @@ func (p *process) launch(cell *sandbox.Cell, w policy.Workspace, files []*os.Fil
 	p.status.Started = time.Now()
 	err := launchWithin(cell, l)
 	if p.attached || err == nil {
-		sandbox.CloseAll(l.Files[:2])
+		message.CloseAll(l.Files[:2])
 	}
 	if err != nil {
 		p.closePipes(l)
@@ -146,7 +147,7 @@ func (p *process) closePipes(l sandbox.Launch) {
 	if p.attached {
 		return
 	}
-	sandbox.CloseAll(l.Files[:2])
+	message.CloseAll(l.Files[:2])
 	p.stdin.Close()
 	p.stdout.Close()
 }
@@ -168,7 +169,7 @@ func faultOf(err error, argv []string) error {
 }
 
 func sandboxFault(f *sandbox.Failure) *Fault {
-	remedy := sandbox.Diagnose(f)
+	remedy := f.Remedy()
 	return &Fault{Code: SandboxUnavailable, Message: "cannot build the sandbox: " + f.Error(), Next: remedy.String() + "; nothing was run",
 		Details: map[string]any{"step": f.Step, "index": f.Index, "errno": f.Errno, "knob": remedy.Knob, "show": remedy.Show}}
 }

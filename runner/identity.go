@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"os"
-	"path/filepath"
 
 	"codespace/policy"
 	"codespace/sandbox"
@@ -63,7 +62,8 @@ func writableRoot(g policy.Grant, path string, st unix.Stat_t) error {
 // uid of the operator's range which no other sandbox has; the returned file
 // holds it. Anybody else can only be who they are.
 func identify(r policy.Identity, w policy.Workspace, st unix.Stat_t) (sandbox.Identity, *os.File, error) {
-	who := sandbox.Identity{HostUID: -1, HostGID: -1, DiskUID: int(st.Uid), DiskGID: int(st.Gid), StartingUID: sandbox.StartingUID()}
+	who := sandbox.Starter()
+	who.DiskUID, who.DiskGID = int(st.Uid), int(st.Gid)
 	if !sandbox.HostRoot() {
 		return who, nil, nil
 	}
@@ -112,9 +112,9 @@ func claim(name string) (*os.File, error) {
 
 // makeCaches makes the directories that are shown as caches. They lie in the
 // state directory, which no sandbox sees otherwise.
-func makeCaches(dir string, caches []policy.Cache) error {
-	for _, c := range caches {
-		if err := os.MkdirAll(filepath.Join(dir, c.Name), 0o700); err != nil {
+func makeCaches(stateDir string, w policy.Workspace) error {
+	for _, c := range w.Caches {
+		if err := os.MkdirAll(sandbox.CacheDir(stateDir, w.ID, c), 0o700); err != nil {
 			return &Fault{Code: SandboxUnavailable, Message: "cannot make cache " + c.Name + " in the state directory: " + errnoOf(err),
 				Next: "make the state directory writable (state.dir, or XDG_STATE_HOME)"}
 		}

@@ -164,14 +164,7 @@ func sweepGroups(dir, prefix string) {
 	if err != nil {
 		return
 	}
-	for _, g := range strings.Fields(string(b)) {
-		entries, _ := os.ReadDir(g)
-		for _, e := range entries {
-			if strings.HasPrefix(e.Name(), sandbox.GroupPrefix+prefix+"-") {
-				sandbox.RemoveGroup(filepath.Join(g, e.Name()))
-			}
-		}
-	}
+	sandbox.RemoveGroups(strings.Split(string(b), "\n"), prefix)
 }
 
 // removeInstance removes what an instance is made of, by name and never through

@@ -18,6 +18,8 @@ import (
 
 	"codespace/policy"
 	"codespace/sandbox"
+
+	"golang.org/x/sys/unix"
 )
 
 // ExecRequest asks for one command. It names a workspace and a policy digest,
@@ -80,6 +82,9 @@ type Status struct {
 	Usage        Usage           `json:"usage"`
 	Receipt      sandbox.Receipt `json:"receipt"`
 }
+
+// SignalNumber is the number of Signal, 0 if there is none.
+func (s Status) SignalNumber() int { return int(unix.SignalNum(s.Signal)) }
 
 // ReadRequest asks for output from a byte offset on.
 type ReadRequest struct {

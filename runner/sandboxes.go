@@ -7,13 +7,13 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
 
 	"codespace/policy"
 	"codespace/sandbox"
+	"codespace/sandbox/message"
 
 	"golang.org/x/sys/unix"
 )
@@ -124,11 +124,12 @@ func (s *sandboxes) prepare(b *box, g policy.Grant, st unix.Stat_t) (sandbox.Rec
 		return sandbox.Receipt{}, err
 	}
 	b.uid = uid
-	caches := filepath.Join(s.registry.State.Dir, "caches", g.Workspace.ID)
-	if err := makeCaches(caches, g.Workspace.Caches); err != nil {
+	if err := makeCaches(s.registry.State.Dir, g.Workspace); err != nil {
 		return sandbox.Receipt{}, err
 	}
-	receipt, err := b.helper.Prepare(ctx, sandbox.NewPlan(g, b.id, b.root, who, caches))
+	plan := sandbox.NewPlan(g, b.id, s.registry.State.Dir)
+	plan.Root, plan.Identity = b.root, who
+	receipt, err := b.helper.Prepare(ctx, plan)
 	if ctx.Err() != nil {
 		b.helper.cmd.Process.Kill() // it hangs; what it owns ends with it
 	}
@@ -196,7 +197,7 @@ func (s *sandboxes) helperLocked() (*helper, error) {
 	if s.helper != nil && !s.helper.lost() {
 		return s.helper, nil
 	}
-	ours, theirs, err := sandbox.Pair()
+	ours, theirs, err := message.Pair()
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"time"
 
+	"codespace/sandbox/message"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -21,7 +23,7 @@ type Cell struct {
 	Receipt Receipt
 	Leaf    Leaf
 
-	ch    *Channel
+	ch    *message.Channel
 	pidfd *os.File
 	buf   []byte
 	once  sync.Once
@@ -37,10 +39,10 @@ type Event struct {
 
 func newCell(a answer) (*Cell, error) {
 	if len(a.files) != 2 {
-		CloseAll(a.files)
+		message.CloseAll(a.files)
 		return nil, fmt.Errorf("cannot use cell: %d descriptors came with it, want 2", len(a.files))
 	}
-	ch, err := NewChannel(a.files[0])
+	ch, err := message.New(a.files[0])
 	if err != nil {
 		a.files[1].Close()
 		return nil, err
@@ -70,24 +72,24 @@ type Launch struct {
 // with Launch set says why it does not; the cell is spent either way.
 func (c *Cell) Launch(l Launch) error {
 	files := l.Files[:]
-	m := Message{Kind: KindLaunch}
+	m := message.Message{Kind: message.KindLaunch}
 	for _, a := range l.Argv {
-		m.String(TagArg, a)
+		m.String(message.TagArg, a)
 	}
 	for _, e := range l.Env {
-		m.String(TagEnv, e)
+		m.String(message.TagEnv, e)
 	}
-	m.String(TagCwd, l.Cwd)
+	m.String(message.TagCwd, l.Cwd)
 	b := m.Encode()
 	if len(b) > inlineBytes {
-		body, err := SealedFile("launch", b)
+		body, err := message.Sealed("launch", b)
 		if err != nil {
 			return err
 		}
 		defer body.Close()
 		files = append(files, body)
-		short := Message{Kind: KindLaunch}
-		b = short.Uint64(TagBody, uint64(len(b))).Encode()
+		short := message.Message{Kind: message.KindLaunch}
+		b = short.Uint64(message.TagBody, uint64(len(b))).Encode()
 	}
 	if err := c.ch.Send(b, files...); err != nil {
 		return fmt.Errorf("cannot launch: %w", err)
@@ -97,10 +99,10 @@ func (c *Cell) Launch(l Launch) error {
 		return fmt.Errorf("cannot launch: %w", err)
 	}
 	switch r.Kind {
-	case KindStarted:
+	case message.KindStarted:
 		return nil
-	case KindFailed:
-		f := r.Failure()
+	case message.KindFailed:
+		f := FailureOf(r)
 		f.Launch = true
 		return f
 	}
@@ -113,36 +115,36 @@ func (c *Cell) Next() (Event, error) {
 	if err != nil {
 		return Event{}, err
 	}
-	if m.Kind != KindExited && m.Kind != KindEmpty {
+	if m.Kind != message.KindExited && m.Kind != message.KindEmpty {
 		return Event{}, fmt.Errorf("unexpected message %d from a cell", m.Kind)
 	}
 	return Event{
-		Empty:  m.Kind == KindEmpty,
-		Status: unix.WaitStatus(m.Number(TagStatus)),
-		CPU:    time.Duration(m.Number(TagCPU)) * time.Microsecond,
-		MaxRSS: int64(m.Number(TagMaxRSS)),
+		Empty:  m.Kind == message.KindEmpty,
+		Status: unix.WaitStatus(m.Number(message.TagStatus)),
+		CPU:    time.Duration(m.Number(message.TagCPU)) * time.Microsecond,
+		MaxRSS: int64(m.Number(message.TagMaxRSS)),
 	}, nil
 }
 
-func (c *Cell) receive() (Message, error) {
+func (c *Cell) receive() (message.Message, error) {
 	if c.buf == nil {
 		c.buf = make([]byte, 4096) // what a cell sends is short
 	}
 	b, files, err := c.ch.Receive(c.buf)
 	if err != nil {
-		return Message{}, err
+		return message.Message{}, err
 	}
-	CloseAll(files) // a released cell has nothing to give
-	return Decode(b)
+	message.CloseAll(files) // a released cell has nothing to give
+	return message.Decode(b)
 }
 
 // Signal sends a signal to every process of the cell (tree) or to the argv's
 // process group. An ended cell is no error.
 func (c *Cell) Signal(sig int, tree bool) error {
-	m := Message{Kind: KindSignal}
-	m.Uint32(TagSignal, uint32(sig))
+	m := message.Message{Kind: message.KindSignal}
+	m.Uint32(message.TagSignal, uint32(sig))
 	if tree {
-		m.Uint32(TagTree, 1)
+		m.Uint32(message.TagTree, 1)
 	}
 	err := c.ch.Send(m.Encode())
 	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.ENOTCONN) {
@@ -184,23 +186,4 @@ func (c *Cell) Close() {
 		c.pidfd.Close()
 		c.Leaf.Remove()
 	})
-}
-
-// SealedFile returns a memfd that holds b and can never change.
-func SealedFile(name string, b []byte) (*os.File, error) {
-	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
-	if err != nil {
-		return nil, os.NewSyscallError("memfd_create", err)
-	}
-	f := os.NewFile(uintptr(fd), name)
-	if _, err := f.Write(b); err != nil {
-		f.Close()
-		return nil, err
-	}
-	seals := unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE
-	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals); err != nil {
-		f.Close()
-		return nil, os.NewSyscallError("fcntl", err)
-	}
-	return f, nil
 }

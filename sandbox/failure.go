@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"syscall"
+
+	"codespace/sandbox/message"
 )
 
 // Failure is a step that failed while a sandbox, a cell or a command was being
@@ -27,6 +29,12 @@ func (f *Failure) Error() string {
 		s += ": " + f.Reason
 	}
 	return s
+}
+
+// FailureOf is the failure that a message of kind Failed tells of.
+func FailureOf(m message.Message) *Failure {
+	return &Failure{Step: m.Text(message.TagStep), Index: int(m.Number(message.TagIndex)),
+		Errno: int(m.Number(message.TagErrno)), Reason: m.Text(message.TagReason)}
 }
 
 // Fail makes a Failure of an error of a step; the errno is kept when there is

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"sync"
+
+	"codespace/sandbox/message"
 )
 
 // ErrHelperLost says that the helper is gone, and every sandbox with it.
@@ -14,7 +16,7 @@ var ErrHelperLost = errors.New("sandbox helper is gone")
 
 // Helper is the runner's end of the preparation protocol.
 type Helper struct {
-	ch   *Channel
+	ch   *message.Channel
 	done chan struct{}
 
 	mu      sync.Mutex // guards what follows
@@ -25,7 +27,7 @@ type Helper struct {
 
 // NewHelper takes over the runner's end of the pair.
 func NewHelper(f *os.File) (*Helper, error) {
-	ch, err := NewChannel(f)
+	ch, err := message.New(f)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +48,7 @@ func (h *Helper) Prepare(ctx context.Context, p Plan) (Receipt, error) {
 		return Receipt{}, err
 	}
 	a, err := h.call(ctx, request{Verb: verbPrepare, Plan: &p})
-	CloseAll(a.files)
+	message.CloseAll(a.files)
 	return a.reply.Receipt, err
 }
 
@@ -54,7 +56,7 @@ func (h *Helper) Prepare(ctx context.Context, p Plan) (Receipt, error) {
 func (h *Helper) Cell(ctx context.Context, sandbox string, writable bool) (*Cell, error) {
 	a, err := h.call(ctx, request{Verb: verbCell, Sandbox: sandbox, Writable: writable})
 	if err != nil {
-		CloseAll(a.files)
+		message.CloseAll(a.files)
 		return nil, err
 	}
 	return newCell(a)
@@ -63,7 +65,7 @@ func (h *Helper) Cell(ctx context.Context, sandbox string, writable bool) (*Cell
 // Release puts a sandbox away with everything that still runs in it.
 func (h *Helper) Release(ctx context.Context, sandbox string) error {
 	a, err := h.call(ctx, request{Verb: verbRelease, Sandbox: sandbox})
-	CloseAll(a.files)
+	message.CloseAll(a.files)
 	return err
 }
 
@@ -71,15 +73,15 @@ func (h *Helper) call(ctx context.Context, r request) (answer, error) {
 	wait := make(chan answer, 1)
 	h.mu.Lock()
 	h.next++
-	r.ID, r.Version = h.next, ProtocolVersion
+	r.ID, r.Version = h.next, protocolVersion
 	if h.closed {
 		h.mu.Unlock()
 		return answer{}, ErrHelperLost
 	}
 	h.waiting[r.ID] = wait
 	b, err := json.Marshal(r)
-	if err == nil && len(b) > MaxMessage {
-		err = fmt.Errorf("request of %d bytes, at most %d", len(b), MaxMessage)
+	if err == nil && len(b) > message.MaxBytes {
+		err = fmt.Errorf("request of %d bytes, at most %d", len(b), message.MaxBytes)
 	}
 	if err == nil {
 		err = h.ch.Send(b)
@@ -116,7 +118,7 @@ func (h *Helper) abandon(id uint64) {
 	}
 	select {
 	case a := <-wait:
-		CloseAll(a.files)
+		message.CloseAll(a.files)
 	default:
 	}
 }
@@ -129,7 +131,7 @@ func (h *Helper) receive() {
 		close(h.done)
 		h.ch.Close()
 	}()
-	buf := make([]byte, MaxMessage)
+	buf := make([]byte, message.MaxBytes)
 	for {
 		b, files, err := h.ch.Receive(buf)
 		if err != nil {
@@ -138,7 +140,7 @@ func (h *Helper) receive() {
 		var a answer
 		a.files = files
 		if err := json.Unmarshal(b, &a.reply); err != nil {
-			CloseAll(files)
+			message.CloseAll(files)
 			return
 		}
 		h.deliver(a)
@@ -150,7 +152,7 @@ func (h *Helper) deliver(a answer) {
 	defer h.mu.Unlock()
 	wait, ok := h.waiting[a.reply.ID]
 	if !ok {
-		CloseAll(a.files)
+		message.CloseAll(a.files)
 		return
 	}
 	delete(h.waiting, a.reply.ID)

@@ -21,9 +21,13 @@ var hostRoot = sync.OnceValue(func() bool {
 	return strings.Join(strings.Fields(string(b)), " ") == "0 0 4294967295"
 })
 
-// StartingUID returns this process's uid as the user namespace around its own
-// names it, -1 if that cannot be told.
-func StartingUID() int {
+// Starter is the identity of a sandbox that has no ids of its own on a host: the
+// starting user's.
+func Starter() Identity { return Identity{HostUID: -1, HostGID: -1, StartingUID: startingUID()} }
+
+// startingUID is this process's uid as the user namespace around its own names
+// it, -1 if that cannot be told.
+func startingUID() int {
 	b, err := os.ReadFile("/proc/self/uid_map")
 	if err != nil {
 		return -1
@@ -45,8 +49,8 @@ type Remedy struct {
 	Fix  string `json:"fix"`
 }
 
-// Diagnose names what is in the way of a failure, as far as this host tells.
-func Diagnose(f *Failure) Remedy {
+// Remedy names what is in the way of a failure, as far as this host tells.
+func (f *Failure) Remedy() Remedy {
 	errno := syscall.Errno(f.Errno)
 	switch {
 	case strings.Contains(f.Step, "user namespace"):

@@ -76,12 +76,12 @@ type Plan struct {
 	ShmBytes  int64              `json:"shm_bytes"` // of /dev/shm, per command
 }
 
-// NewPlan derives the plan of a decided workspace. id names the sandbox, caches
-// is the host directory that holds one directory for each of its caches.
-func NewPlan(g policy.Grant, id string, root Root, who Identity, caches string) Plan {
+// NewPlan derives the plan of a decided workspace's sandbox named id. Caches lie
+// below stateDir (CacheDir).
+func NewPlan(g policy.Grant, id, stateDir string) Plan {
 	w := g.Workspace
 	p := Plan{
-		ID: id, Workspace: w.ID, Digest: g.Digest, Root: root, Identity: who,
+		ID: id, Workspace: w.ID, Digest: g.Digest,
 		Writable: w.Access == policy.AccessWrite, Debug: w.Debug, Limits: w.Limits, Enforce: w.Enforcement,
 		TmpBytes: w.Limits.Memory, ShmBytes: w.Limits.Memory / 2,
 	}
@@ -89,9 +89,14 @@ func NewPlan(g policy.Grant, id string, root Root, who Identity, caches string) 
 		p.Mounts = append(p.Mounts, Bind{m.Path, m.Path})
 	}
 	for _, c := range w.Caches {
-		p.Caches = append(p.Caches, Bind{path.Join(caches, c.Name), c.Target})
+		p.Caches = append(p.Caches, Bind{CacheDir(stateDir, w.ID, c), c.Target})
 	}
 	return p
+}
+
+// CacheDir is the host directory of a workspace's cache.
+func CacheDir(stateDir, workspace string, c policy.Cache) string {
+	return path.Join(stateDir, "caches", workspace, c.Name)
 }
 
 // Check refuses a plan that is not closed: paths that are not absolute and

@@ -13,7 +13,7 @@ package sandbox
 //	  ◀──────────────────────────── Released
 //
 // The two descriptors are the cell's own socket and a pidfd of its PID 1. From
-// there on the runner speaks to the cell alone, in the messages of message.go:
+// there on the runner speaks to the cell alone, in the messages of package message:
 //
 //	runner                               cell (PID 1)
 //	  Launch(argv, env, cwd) + stdin, stdout, stderr ──▶
@@ -27,14 +27,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+
+	"codespace/sandbox/message"
 )
 
-// ProtocolVersion is the version of the preparation protocol. Each request
+// protocolVersion is the version of the preparation protocol. Each request
 // carries it and another one is refused before any work.
-const ProtocolVersion = 1
-
-// HelperFD is the descriptor number at which the helper inherits its socket.
-const HelperFD = 3
+const protocolVersion = 1
 
 type verb string
 
@@ -73,7 +72,7 @@ type Builder struct {
 // Requests are answered in any order. A malformed request, a descriptor or
 // another version ends the service with an error: nothing it could mean is safe.
 func Serve(f *os.File, b Builder) error {
-	ch, err := NewChannel(f)
+	ch, err := message.New(f)
 	if err != nil {
 		return err
 	}
@@ -82,13 +81,13 @@ func Serve(f *os.File, b Builder) error {
 	done := make(chan struct{})
 	defer close(done)
 	go sendAnswers(ch, answers, done)
-	buf := make([]byte, MaxMessage)
+	buf := make([]byte, message.MaxBytes)
 	for {
 		b0, files, err := ch.Receive(buf)
 		if err != nil {
 			return err
 		}
-		CloseAll(files)
+		message.CloseAll(files)
 		r, err := readRequest(b0, len(files))
 		if err != nil {
 			return err
@@ -107,7 +106,7 @@ type answer struct {
 	files []*os.File
 }
 
-func sendAnswers(ch *Channel, answers <-chan answer, done <-chan struct{}) {
+func sendAnswers(ch *message.Channel, answers <-chan answer, done <-chan struct{}) {
 	for {
 		select {
 		case <-done:
@@ -117,7 +116,7 @@ func sendAnswers(ch *Channel, answers <-chan answer, done <-chan struct{}) {
 			if err == nil {
 				err = ch.Send(b, a.files...)
 			}
-			CloseAll(a.files)
+			message.CloseAll(a.files)
 			if err != nil {
 				ch.Close() // the reader sees it and ends the service
 			}
@@ -130,8 +129,8 @@ func readRequest(b []byte, files int) (request, error) {
 	if err := json.Unmarshal(b, &r); err != nil {
 		return r, fmt.Errorf("cannot read request: %w", err)
 	}
-	if r.Version != ProtocolVersion {
-		return r, fmt.Errorf("cannot serve version %d of the preparation protocol: this helper speaks %d", r.Version, ProtocolVersion)
+	if r.Version != protocolVersion {
+		return r, fmt.Errorf("cannot serve version %d of the preparation protocol: this helper speaks %d", r.Version, protocolVersion)
 	}
 	if files != 0 {
 		return r, fmt.Errorf("cannot accept %d descriptors with a request", files)

@@ -42,7 +42,7 @@ const noCapabilities = "0000000000000000"
 
 // Inspect reads back the kernel's view of a cell's PID 1 before it is released
 // and compares it with the plan. Any difference is a *Failure: nothing runs.
-func Inspect(pid int, p Plan, l Leaf) (Receipt, error) {
+func (p Plan) Inspect(pid int, l Leaf) (Receipt, error) {
 	s, err := readStatus(pid)
 	if err != nil {
 		return Receipt{}, Fail("receipt", 0, err)

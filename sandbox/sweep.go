@@ -9,18 +9,33 @@ import (
 	"syscall"
 )
 
-// GroupPrefix begins the name of every sandbox's cgroup.
-const GroupPrefix = "codespace-"
+// GroupName is the name of a sandbox's cgroup.
+func GroupName(id string) string { return "codespace-" + id }
 
-// RemoveGroup removes a sandbox's cgroup and the leaves in it. Only directories
-// of the cgroup file system can be there, so nothing is ever followed.
-func RemoveGroup(dir string) error {
-	if !strings.HasPrefix(filepath.Base(dir), GroupPrefix) {
-		return errors.New("cannot remove cgroup: " + dir + " is not a sandbox's")
+// RemoveGroups removes, below each of the cgroup directories dirs, the cgroup of
+// the sandbox id and those of ids that begin with id and a dash, with the leaves
+// in them. Only directories of the cgroup file system can be there, so nothing is
+// ever followed. Processes that are left in them are killed.
+func RemoveGroups(dirs []string, id string) error {
+	var errs []error
+	for _, dir := range dirs {
+		entries, err := os.ReadDir(dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+		for _, e := range entries {
+			if e.Name() == GroupName(id) || strings.HasPrefix(e.Name(), GroupName(id)+"-") {
+				errs = append(errs, removeGroup(filepath.Join(dir, e.Name())))
+			}
+		}
 	}
+	return errors.Join(errs...)
+}
+
+func removeGroup(dir string) error {
 	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	if err != nil {
+		return err
 	}
 	for _, e := range entries {
 		if e.IsDir() {

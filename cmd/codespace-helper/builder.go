@@ -1,18 +1,15 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
 	"os"
-	"strings"
 	"sync"
 
 	"codespace/helper/cell"
 	"codespace/helper/container"
 	"codespace/helper/seccomp"
 	"codespace/sandbox"
-
-	"golang.org/x/sys/unix"
+	"codespace/sandbox/message"
 )
 
 // builder serves the requests of one runner.
@@ -82,13 +79,7 @@ func cellConfig(p sandbox.Plan, s seccomp.Programs) cell.Config {
 		Programs:  [2][]byte{s.Allow, s.Deny},
 		ShmBytes:  uint64(p.ShmBytes),
 		Processes: uint64(p.Limits.PIDs) + 1, // PID 1 is not the user's
-		Limits: map[int]uint64{
-			unix.RLIMIT_NOFILE:     uint64(p.Limits.OpenFiles),
-			unix.RLIMIT_CORE:       1, // 1 also stops a piped core_pattern, 0 does not (core(5))
-			unix.RLIMIT_MEMLOCK:    64 << 10,
-			unix.RLIMIT_MSGQUEUE:   64 << 10,
-			unix.RLIMIT_SIGPENDING: 4096,
-		},
+		OpenFiles: uint64(p.Limits.OpenFiles),
 	}
 }
 
@@ -96,7 +87,7 @@ func cellConfig(p sandbox.Plan, s seccomp.Programs) cell.Config {
 // found out when it is built.
 func (x *box) prove() (sandbox.Receipt, error) {
 	r, leaf, files, err := x.cell(x.plan.Writable)
-	sandbox.CloseAll(files)
+	message.CloseAll(files)
 	leaf.Remove()
 	return r, err
 }
@@ -115,27 +106,25 @@ func (x *box) cell(writable bool) (sandbox.Receipt, sandbox.Leaf, []*os.File, er
 	if writable && !x.plan.Writable {
 		return sandbox.Receipt{}, sandbox.Leaf{}, nil, &sandbox.Failure{Step: "cell", Reason: "the workspace is read-only"}
 	}
-	socket, pidfd, err := x.factory.Clone(writable)
+	n, err := x.factory.Clone(writable)
 	if err != nil {
 		return sandbox.Receipt{}, sandbox.Leaf{}, nil, err
 	}
-	r, leaf, err := x.finish(socket, pidfd)
+	r, leaf, err := x.finish(n)
 	if err != nil {
-		unix.PidfdSendSignal(int(pidfd.Fd()), unix.SIGKILL, nil, 0)
-		socket.Close()
-		pidfd.Close()
+		n.Kill()
 		leaf.Remove()
 		return sandbox.Receipt{}, sandbox.Leaf{}, nil, err
 	}
-	return r, leaf, []*os.File{socket, pidfd}, nil
+	return r, leaf, []*os.File{n.Socket, n.PIDFD}, nil
 }
 
 // finish places a cloned cell in its cgroup, lets it lock itself down and reads
 // back what the kernel shows of it.
-func (x *box) finish(socket, pidfd *os.File) (sandbox.Receipt, sandbox.Leaf, error) {
-	pid, err := pidOf(pidfd)
+func (x *box) finish(n *cell.Newborn) (sandbox.Receipt, sandbox.Leaf, error) {
+	pid, err := n.PID()
 	if err != nil {
-		return sandbox.Receipt{}, sandbox.Leaf{}, sandbox.Fail("cell pid", 0, err)
+		return sandbox.Receipt{}, sandbox.Leaf{}, err
 	}
 	x.mu.Lock()
 	x.next++
@@ -145,10 +134,10 @@ func (x *box) finish(socket, pidfd *os.File) (sandbox.Receipt, sandbox.Leaf, err
 	if err := x.place(leaf, pid); err != nil {
 		return sandbox.Receipt{}, leaf, err
 	}
-	if err := cell.Placed(socket); err != nil {
+	if err := n.Finish(); err != nil {
 		return sandbox.Receipt{}, leaf, err
 	}
-	r, err := sandbox.Inspect(pid, x.plan, leaf)
+	r, err := x.plan.Inspect(pid, leaf)
 	return r, leaf, err
 }
 
@@ -163,25 +152,6 @@ func (x *box) place(l sandbox.Leaf, pid int) error {
 		return sandbox.Fail("cgroup placement", 0, err)
 	}
 	return nil
-}
-
-// pidOf reads the pid, in this pid namespace, that a pidfd stands for.
-func pidOf(pidfd *os.File) (int, error) {
-	f, err := os.Open(fmt.Sprintf("/proc/self/fdinfo/%d", pidfd.Fd()))
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
-	pid := 0
-	for s := bufio.NewScanner(f); s.Scan(); {
-		if v, ok := strings.CutPrefix(s.Text(), "Pid:"); ok {
-			fmt.Sscan(v, &pid)
-		}
-	}
-	if pid <= 0 {
-		return 0, fmt.Errorf("cannot find the cell's pid: it has ended")
-	}
-	return pid, nil
 }
 
 func (b *builder) release(id string) error {

@@ -19,7 +19,7 @@ func main() {
 		os.Exit(2)
 	}
 	b := &builder{stage: os.Args[2], boxes: map[string]*box{}}
-	err := sandbox.Serve(os.NewFile(sandbox.HelperFD, "preparation"), sandbox.Builder{Prepare: b.prepare, Cell: b.cell, Release: b.release})
+	err := sandbox.Serve(os.NewFile(3, "preparation"), sandbox.Builder{Prepare: b.prepare, Cell: b.cell, Release: b.release})
 	b.close()
 	if err != nil && !errors.Is(err, io.EOF) {
 		fmt.Fprintln(os.Stderr, "codespace-helper:", err)

@@ -17,7 +17,6 @@ import (
 	"codespace/runner"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 )
 
 type runFlags struct {
@@ -182,11 +181,11 @@ func endStatus(s runner.Status, limit time.Duration) error {
 		code = exitTimeout
 	case s.Termination == runner.ByOOM:
 		fmt.Fprintln(os.Stderr, "codespace: the memory limit ended the command")
-		code = exitSignal + int(unix.SIGKILL)
+		code = exitSignal + int(syscall.SIGKILL)
 	case s.ExitCode != nil:
 		code = *s.ExitCode
 	case s.Signal != "":
-		code = exitSignal + int(unix.SignalNum(s.Signal))
+		code = exitSignal + s.SignalNumber()
 	default:
 		fmt.Fprintln(os.Stderr, "codespace: the sandbox was lost; how the command ended is not known")
 	}

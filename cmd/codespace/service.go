@@ -7,13 +7,12 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"codespace/gateway"
 	"codespace/policy"
 	"codespace/runner"
 	"codespace/runner/wire"
-
-	"golang.org/x/sys/unix"
 )
 
 // service is a gateway with its runner, embedded in this process.
@@ -80,11 +79,11 @@ func openState(dir string, exclusive bool) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot lock state directory: %w", err)
 	}
-	how := unix.LOCK_SH
+	how := syscall.LOCK_SH
 	if exclusive {
-		how = unix.LOCK_EX
+		how = syscall.LOCK_EX
 	}
-	if err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB); err != nil {
+	if err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("cannot use state directory %s: another codespace holds it; end that one or give this one another state.dir", dir)
 	}

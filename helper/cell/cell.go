@@ -23,10 +23,13 @@ import "C"
 import (
 	"fmt"
 	"os"
+	"strconv"
+	"strings"
 	"sync"
 	"unsafe"
 
 	"codespace/sandbox"
+	"codespace/sandbox/message"
 
 	"golang.org/x/sys/unix"
 )
@@ -48,7 +51,7 @@ func InUserNamespace() bool { return C.helper_in_user_namespace != 0 }
 type Config struct {
 	Workspace string
 	Programs  [2][]byte // seccomp, in load order
-	Limits    map[int]uint64
+	OpenFiles uint64
 	Processes uint64 // RLIMIT_NPROC, PID 1 included
 	ShmBytes  uint64
 }
@@ -62,50 +65,60 @@ var (
 	fixed = []string{"/proc/bus", "/proc/driver", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger", "/proc/tty"}
 )
 
+func (c Config) rlimits() map[int]uint64 {
+	return map[int]uint64{
+		unix.RLIMIT_NOFILE:     c.OpenFiles,
+		unix.RLIMIT_CORE:       1, // 1 also stops a piped core_pattern, 0 does not (core(5))
+		unix.RLIMIT_MEMLOCK:    64 << 10,
+		unix.RLIMIT_MSGQUEUE:   64 << 10,
+		unix.RLIMIT_SIGPENDING: 4096,
+	}
+}
+
 func (c Config) message() []byte {
-	m := sandbox.Message{Kind: sandbox.KindConfig}
-	m.String(sandbox.TagWorkspace, c.Workspace)
+	m := message.Message{Kind: message.KindConfig}
+	m.String(message.TagWorkspace, c.Workspace)
 	for _, p := range fixed {
-		m.String(sandbox.TagReadonly, p)
+		m.String(message.TagReadonly, p)
 	}
 	for _, p := range hidden {
-		m.String(sandbox.TagMask, p)
+		m.String(message.TagMask, p)
 	}
 	for _, p := range c.Programs {
-		m.Bytes(sandbox.TagProgram, p)
+		m.Bytes(message.TagProgram, p)
 	}
-	for r, v := range c.Limits {
-		m.Uint64(sandbox.TagRlimit, uint64(r), v)
+	for r, v := range c.rlimits() {
+		m.Uint64(message.TagRlimit, uint64(r), v)
 	}
-	m.Uint64(sandbox.TagProcesses, c.Processes)
-	m.Uint64(sandbox.TagShm, c.ShmBytes)
+	m.Uint64(message.TagProcesses, c.Processes)
+	m.Uint64(message.TagShm, c.ShmBytes)
 	return m.Encode()
 }
 
 // Factory is the helper's side of one sandbox's factory.
 type Factory struct {
 	mu sync.Mutex // one request at a time
-	ch *sandbox.Channel
+	ch *message.Channel
 }
 
 // NewFactory takes over the socket of a factory and configures it.
 func NewFactory(f *os.File, c Config) (*Factory, error) {
-	ch, err := sandbox.NewChannel(f)
+	ch, err := message.New(f)
 	if err != nil {
 		return nil, sandbox.Fail("factory", 0, err)
 	}
 	body := c.message()
-	file, err := sandbox.SealedFile("cell configuration", body)
+	file, err := message.Sealed("cell configuration", body)
 	if err != nil {
 		ch.Close()
 		return nil, sandbox.Fail("factory", 1, err)
 	}
 	defer file.Close()
-	m := sandbox.Message{Kind: sandbox.KindConfig}
-	m.Uint64(sandbox.TagBody, uint64(len(body)))
+	m := message.Message{Kind: message.KindConfig}
+	m.Uint64(message.TagBody, uint64(len(body)))
 	err = ch.Send(m.Encode(), file)
 	if err == nil {
-		_, err = expect(ch, sandbox.KindReady, 0)
+		_, err = expect(ch, message.KindReady, 0)
 	}
 	if err != nil {
 		ch.Close()
@@ -117,61 +130,81 @@ func NewFactory(f *os.File, c Config) (*Factory, error) {
 // Close ends the factory, the sandbox and every cell.
 func (f *Factory) Close() error { return f.ch.Close() }
 
-// Clone makes a cell. It returns the cell's socket and the pidfd of its PID 1;
-// the cell is waiting for Placed.
-func (f *Factory) Clone(writable bool) (socket, pidfd *os.File, err error) {
+// Newborn is a cloned cell that is not locked down yet.
+type Newborn struct {
+	Socket *os.File // the cell's own
+	PIDFD  *os.File // of its PID 1
+}
+
+// Clone makes a cell, which then waits for Finish.
+func (f *Factory) Clone(writable bool) (*Newborn, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	m := sandbox.Message{Kind: sandbox.KindCell}
+	m := message.Message{Kind: message.KindCell}
 	w := uint32(0)
 	if writable {
 		w = 1
 	}
-	if err := f.ch.Send(m.Uint32(sandbox.TagWritable, w).Encode()); err != nil {
-		return nil, nil, sandbox.Fail("factory", 3, err)
+	if err := f.ch.Send(m.Uint32(message.TagWritable, w).Encode()); err != nil {
+		return nil, sandbox.Fail("factory", 3, err)
 	}
-	files, err := expect(f.ch, sandbox.KindCloned, 2)
+	files, err := expect(f.ch, message.KindCloned, 2)
 	if err != nil {
-		return nil, nil, sandbox.Fail("factory", 4, err)
+		return nil, sandbox.Fail("factory", 4, err)
 	}
-	return files[0], files[1], nil
+	return &Newborn{Socket: files[0], PIDFD: files[1]}, nil
 }
 
-// Placed tells a cell that it is in its cgroup and waits until it is locked
+// PID is the cell's PID 1 as this pid namespace names it.
+func (n *Newborn) PID() (int, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", n.PIDFD.Fd()))
+	if err != nil {
+		return 0, sandbox.Fail("cell pid", 0, err)
+	}
+	for line := range strings.Lines(string(b)) {
+		if v, ok := strings.CutPrefix(line, "Pid:"); ok {
+			if pid, err := strconv.Atoi(strings.TrimSpace(v)); err == nil && pid > 0 {
+				return pid, nil
+			}
+		}
+	}
+	return 0, &sandbox.Failure{Step: "cell pid", Index: 1, Reason: "the cell has ended"}
+}
+
+// Finish tells the cell that it is in its cgroup and waits until it is locked
 // down. A *sandbox.Failure names the step that failed.
-func Placed(socket *os.File) error {
-	m := sandbox.Message{Kind: sandbox.KindPlaced}
-	if err := unix.Sendto(int(socket.Fd()), m.Encode(), unix.MSG_NOSIGNAL, nil); err != nil {
-		return firstFailure(socket, err)
-	}
-	return awaitReady(socket)
-}
-
-func awaitReady(socket *os.File) error {
-	buf := make([]byte, 4096)
-	n, _, err := unix.Recvfrom(int(socket.Fd()), buf, 0)
-	for err == unix.EINTR {
-		n, _, err = unix.Recvfrom(int(socket.Fd()), buf, 0)
-	}
-	if err != nil {
-		return sandbox.Fail("cell", 0, err)
-	}
-	if n == 0 {
-		return &sandbox.Failure{Step: "cell", Index: 1, Reason: "it ended before it was ready"}
-	}
-	return check(buf[:n], sandbox.KindReady)
-}
-
-// firstFailure prefers what the cell said before it ended over the error of
-// writing to an ended cell.
-func firstFailure(socket *os.File, sent error) error {
-	if err := awaitReady(socket); err != nil {
-		return err
+func (n *Newborn) Finish() error {
+	m := message.Message{Kind: message.KindPlaced}
+	sent := unix.Sendto(int(n.Socket.Fd()), m.Encode(), unix.MSG_NOSIGNAL, nil)
+	if err := n.awaitReady(); err != nil || sent == nil {
+		return err // what the cell said before it ended tells more than sent
 	}
 	return sandbox.Fail("cell", 2, sent)
 }
 
-func expect(ch *sandbox.Channel, k sandbox.Kind, n int) ([]*os.File, error) {
+// Kill ends a cell that is of no use.
+func (n *Newborn) Kill() {
+	unix.PidfdSendSignal(int(n.PIDFD.Fd()), unix.SIGKILL, nil, 0)
+	n.Socket.Close()
+	n.PIDFD.Close()
+}
+
+func (n *Newborn) awaitReady() error {
+	buf := make([]byte, 4096)
+	size, _, err := unix.Recvfrom(int(n.Socket.Fd()), buf, 0)
+	for err == unix.EINTR {
+		size, _, err = unix.Recvfrom(int(n.Socket.Fd()), buf, 0)
+	}
+	if err != nil {
+		return sandbox.Fail("cell", 0, err)
+	}
+	if size == 0 {
+		return &sandbox.Failure{Step: "cell", Index: 1, Reason: "it ended before it was ready"}
+	}
+	return check(buf[:size], message.KindReady)
+}
+
+func expect(ch *message.Channel, k message.Kind, n int) ([]*os.File, error) {
 	b, files, err := ch.Receive(make([]byte, 4096))
 	if err == nil {
 		err = check(b, k)
@@ -180,19 +213,19 @@ func expect(ch *sandbox.Channel, k sandbox.Kind, n int) ([]*os.File, error) {
 		err = fmt.Errorf("%d descriptors came with a message, want %d", len(files), n)
 	}
 	if err != nil {
-		sandbox.CloseAll(files)
+		message.CloseAll(files)
 		return nil, err
 	}
 	return files, nil
 }
 
-func check(b []byte, want sandbox.Kind) error {
-	m, err := sandbox.Decode(b)
+func check(b []byte, want message.Kind) error {
+	m, err := message.Decode(b)
 	if err != nil {
 		return err
 	}
-	if m.Kind == sandbox.KindFailed {
-		return m.Failure()
+	if m.Kind == message.KindFailed {
+		return sandbox.FailureOf(m)
 	}
 	if m.Kind != want {
 		return fmt.Errorf("message of kind %d, want %d", m.Kind, want)

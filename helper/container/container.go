@@ -19,6 +19,7 @@ import (
 	"runtime"
 
 	"codespace/sandbox"
+	"codespace/sandbox/message"
 
 	"github.com/opencontainers/cgroups"
 	_ "github.com/opencontainers/cgroups/devices" // enables device rules
@@ -113,7 +114,7 @@ func (s *Stage) Build(p sandbox.Plan) (*Container, error) {
 }
 
 func (c *Container) start(s *Stage, p sandbox.Plan) error {
-	ours, theirs, err := sandbox.Pair()
+	ours, theirs, err := message.Pair()
 	if err != nil {
 		return sandbox.Fail("factory socket", 0, err)
 	}
@@ -161,9 +162,7 @@ func (c *Container) Destroy() error {
 	if c.box != nil {
 		errs = append(errs, c.box.Destroy())
 	}
-	for _, g := range sandbox.Groups() {
-		errs = append(errs, sandbox.RemoveGroup(filepath.Join(g, sandbox.GroupPrefix+filepath.Base(c.root))))
-	}
+	errs = append(errs, sandbox.RemoveGroups(sandbox.Groups(), filepath.Base(c.root)))
 	if err := unix.Unmount(c.root, unix.MNT_DETACH); err != nil && err != unix.EINVAL {
 		errs = append(errs, fmt.Errorf("cannot unmount view: %w", err))
 	}
@@ -196,7 +195,7 @@ func config(root string, p sandbox.Plan) *configs.Config {
 			{Device: "proc", Source: "proc", Destination: "/proc", Flags: unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC},
 		},
 		Cgroups: &cgroups.Cgroup{
-			Parent: sandbox.GroupPrefix + p.ID, Name: "init", Rootless: !mapped,
+			Parent: sandbox.GroupName(p.ID), Name: "init", Rootless: !mapped,
 			Resources: resources(mapped),
 		},
 	}

@@ -29,20 +29,26 @@ func TestRequestsCrossExactly(t *testing.T) {
 	status := runner.Status{ProcessID: "proc_1", Workspace: "w", State: runner.Exited, Termination: runner.ByExit, ExitCode: &code, Started: time.Unix(1, 0).UTC(), Usage: runner.Usage{CPU: 5}}
 	support := runner.Support{Available: true, Layers: []string{"seccomp"}, Cgroup: "v2"}
 
+	var mu sync.Mutex
 	var seen []any
+	see := func(what ...any) {
+		mu.Lock()
+		defer mu.Unlock()
+		seen = append(seen, what...)
+	}
 	h := idle()
 	h.Exec = func(_ context.Context, r runner.ExecRequest, files []*os.File) (runner.ExecResult, error) {
-		seen = append(seen, r, len(files))
+		see(r, len(files))
 		return result, nil
 	}
 	h.Read = func(_ context.Context, r runner.ReadRequest) (runner.ReadResult, error) {
-		seen = append(seen, r)
+		see(r)
 		return chunk, nil
 	}
-	h.Status = func(_ context.Context, id string) (runner.Status, error) { seen = append(seen, id); return status, nil }
-	h.Terminate = func(_ context.Context, id string) error { seen = append(seen, id); return nil }
-	h.Signal = func(_ context.Context, id string, n int) error { seen = append(seen, id, n); return nil }
-	h.Support = func(_ context.Context, w string) (runner.Support, error) { seen = append(seen, w); return support, nil }
+	h.Status = func(_ context.Context, id string) (runner.Status, error) { see(id); return status, nil }
+	h.Terminate = func(_ context.Context, id string) error { see(id); return nil }
+	h.Signal = func(_ context.Context, id string, n int) error { see(id, n); return nil }
+	h.Support = func(_ context.Context, w string) (runner.Support, error) { see(w); return support, nil }
 	c := connect(t, h, nil)
 
 	var got []any
@@ -60,6 +66,8 @@ func TestRequestsCrossExactly(t *testing.T) {
 	keep(nil, c.Signal(ctx, "proc_k", 9))
 	keep(c.Support(ctx, "site"))
 	keep(nil, c.Ping(ctx))
+	mu.Lock()
+	defer mu.Unlock()
 	if want := []any{exec, 0, read, "proc_s", "proc_t", "proc_k", 9, "site"}; !reflect.DeepEqual(seen, want) {
 		t.Errorf("the runner saw other requests than were sent")
 	}

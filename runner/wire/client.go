@@ -96,9 +96,12 @@ func (c *Client) write() {
 	for {
 		select {
 		case d := <-c.out:
-			begun, _ := c.conn.send(d.frame)
+			begun, err := c.conn.send(d.frame)
 			closeRights(d.frame.rights)
 			d.begun <- begun
+			if err != nil {
+				c.conn.close()
+			}
 		case <-c.done:
 			return
 		}

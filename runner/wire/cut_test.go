@@ -170,18 +170,11 @@ func TestRequestsAfterTheCut(t *testing.T) {
 // blocked in the middle of it.
 func TestExecCutInTheMiddleOfAWrite(t *testing.T) {
 	for _, k := range []int64{1, 8, 9, 300_000} {
-		l, path := listen(t)
-		go func() {
-			socket, err := l.AcceptUnix()
-			if err != nil {
-				return
-			}
-			defer socket.Close()
-			r := raw{t, socket}
+		path := pretend(t, func(r raw) {
 			r.frame()
 			r.send(packed(goodHello))
-			io.CopyN(io.Discard, socket, k)
-		}()
+			io.CopyN(io.Discard, r.socket, k)
+		})
 		c, err := wire.Dial(t.Context(), path, digest, nil)
 		if err != nil {
 			t.Fatal(err)

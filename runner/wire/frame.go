@@ -107,7 +107,7 @@ func (c *conn) receive(limit uint32) (frame, error) {
 }
 
 // send writes one frame and tells whether any byte of it may have been
-// delivered. An error leaves the connection closed.
+// delivered. After an error the stream is of no use: the caller closes it.
 func (c *conn) send(f frame) (begun bool, err error) {
 	head := f.head()
 	c.mu.Lock()
@@ -122,9 +122,6 @@ func (c *conn) send(f frame) (begun bool, err error) {
 		rest := net.Buffers{head, f.body}
 		n, err = rest.WriteTo(c.socket)
 		begun = begun || n > 0
-	}
-	if err != nil {
-		c.close()
 	}
 	return begun, err
 }

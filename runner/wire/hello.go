@@ -62,10 +62,11 @@ func (c *conn) receiveHello() (hello, error) {
 
 // greet is the gateway's half of the handshake; it returns the runner's pid.
 func (c *conn) greet(digest string) (pid int, err error) {
-	if err := c.sendHello(hello{Kind: kindHello, Digest: digest}); err != nil {
-		return 0, err
+	unsent := c.sendHello(hello{Kind: kindHello, Digest: digest})
+	h, err := c.receiveHello() // a refusal may be why nothing could be sent
+	if err == nil {
+		err = unsent
 	}
-	h, err := c.receiveHello()
 	return h.PID, err
 }
 
@@ -80,6 +81,7 @@ func (c *conn) welcome(digest string) error {
 		return fmt.Errorf("cannot welcome the gateway: %w", err)
 	}
 	if err := c.sendHello(hello{Kind: kindHello, PID: os.Getpid()}); err != nil {
+		c.close()
 		return fmt.Errorf("cannot greet the gateway: %w", err)
 	}
 	return nil

@@ -79,17 +79,10 @@ func TestClientRefusesGreeting(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			l, path := listen(t)
-			go func() {
-				socket, err := l.AcceptUnix()
-				if err != nil {
-					return
-				}
-				defer socket.Close()
-				r := raw{t, socket}
+			path := pretend(t, func(r raw) {
 				r.frame()
 				r.send(c.greeting)
-			}()
+			})
 			_, err := wire.Dial(t.Context(), path, digest, nil)
 			var fault *runner.Fault
 			if !errors.As(err, &fault) || fault.Code != runner.RunnerUnavailable || fault.Retryable {
@@ -112,18 +105,12 @@ func TestDialNobody(t *testing.T) {
 
 // A runner that never greets does not hold a caller whose context ends.
 func TestDialGivenUp(t *testing.T) {
-	l, path := listen(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		socket, err := l.AcceptUnix()
-		if err != nil {
-			return
-		}
-		defer socket.Close()
-		raw{t, socket}.frame()
+	path := pretend(t, func(r raw) {
+		r.frame()
 		cancel()
-		raw{t, socket}.frame() // until the client hangs up
-	}()
+		r.frame() // until the client hangs up
+	})
 	if _, err := wire.Dial(ctx, path, digest, nil); code(err) != runner.RunnerUnavailable {
 		t.Fatal(err)
 	}
@@ -133,8 +120,7 @@ func TestDialGivenUp(t *testing.T) {
 func TestServerRefusesPID(t *testing.T) {
 	l, path := listen(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	served := make(chan error, 1)
-	go func() { served <- wire.Serve(ctx, l, wire.Peer{PID: os.Getpid() + 1, Digest: digest}, forbidden(t)) }()
+	served := serveOn(t, ctx, l, wire.Peer{PID: os.Getpid() + 1, Digest: digest}, forbidden(t))
 	for range 3 {
 		_, err := wire.Dial(t.Context(), path, digest, nil)
 		if code(err) != runner.RunnerUnavailable || !strings.Contains(err.Error(), "may not connect") {
@@ -187,8 +173,7 @@ func TestServerRefusesUID(t *testing.T) {
 	}
 	os.Chmod(dir, 0o755)
 	os.Chmod(path, 0o666)
-	served := make(chan error, 1)
-	go func() { served <- wire.Serve(t.Context(), l, wire.Peer{Digest: digest}, idle()) }()
+	served := serveOn(t, t.Context(), l, wire.Peer{Digest: digest}, idle())
 	if answer := stranger(t, path).frame(); !strings.Contains(answer, "uid 65534 may not connect") {
 		t.Fatalf("answered %s", answer)
 	}
@@ -204,10 +189,9 @@ func TestSecondConnectionRefused(t *testing.T) {
 	l, path := listen(t)
 	first, queued := dialRaw(t, path), dialRaw(t, path)
 	queued.send(append(packed(goodHello), packed(goodExec, goodArgv...)...))
-	served := make(chan error, 1)
 	h := idle()
 	h.Exec = forbidden(t).Exec
-	go func() { served <- wire.Serve(t.Context(), l, wire.Peer{Digest: digest}, h) }()
+	served := serveOn(t, t.Context(), l, wire.Peer{Digest: digest}, h)
 	first.send(packed(goodHello))
 	if answer := first.frame(); !strings.Contains(answer, `"hello"`) {
 		t.Fatal(answer)
@@ -230,8 +214,7 @@ func TestSecondConnectionRefused(t *testing.T) {
 func TestServeEndsWithContext(t *testing.T) {
 	l, path := listen(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	served := make(chan error, 1)
-	go func() { served <- wire.Serve(ctx, l, wire.Peer{Digest: digest}, idle()) }()
+	served := serveOn(t, ctx, l, wire.Peer{Digest: digest}, idle())
 	c, err := wire.Dial(t.Context(), path, digest, nil)
 	if err != nil {
 		t.Fatal(err)

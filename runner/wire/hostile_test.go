@@ -136,22 +136,13 @@ func TestClientSurvivesRandomFrames(t *testing.T) {
 	}
 	r := rand.New(rand.NewPCG(30, 31))
 	for range 500 {
-		l, path := listen(t)
 		frames := [][]byte{packed(answers[r.IntN(len(answers))]), disfigured(r)}
-		go func() {
-			socket, err := l.AcceptUnix()
-			if err != nil {
-				return
-			}
-			defer socket.Close()
-			peer := raw{t, socket}
+		path := pretend(t, func(peer raw) {
 			peer.frame()
 			peer.send(packed(goodHello))
 			peer.frame()
-			for _, f := range frames {
-				peer.send(f)
-			}
-		}()
+			peer.send(frames[0]).send(frames[1])
+		})
 		c, err := wire.Dial(t.Context(), path, digest, func(runner.Ended) {})
 		if err != nil {
 			t.Fatal(err)

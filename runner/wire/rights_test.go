@@ -196,22 +196,16 @@ func TestUninvitedDescriptors(t *testing.T) {
 	}
 	r.socket.Close()
 
-	l, path := listen(t)
 	gone := make(chan struct{})
-	go func() {
+	path = pretend(t, func(peer raw) {
 		defer close(gone)
-		socket, err := l.AcceptUnix()
-		if err != nil {
-			return
-		}
-		defer socket.Close()
-		peer := raw{t, socket}
 		peer.frame()
 		peer.send(packed(goodHello))
 		peer.frame()
-		socket.WriteMsgUnix(packed(`{"kind":"answer","id":1,"files":1,"payload":null}`), rights, nil)
+		peer.socket.WriteMsgUnix(packed(`{"kind":"answer","id":1,"files":1,"payload":null}`), rights, nil)
 		peer.frame() // until the client hangs up
-	}()
+		peer.socket.Close()
+	})
 	c, err := wire.Dial(t.Context(), path, digest, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -221,7 +215,6 @@ func TestUninvitedDescriptors(t *testing.T) {
 	}
 	await(t, c.Done())
 	await(t, gone)
-	l.Close()
 	if after := descriptors(t); after != before {
 		t.Errorf("%d descriptors before, %d after", before, after)
 	}

@@ -120,11 +120,17 @@ type server struct {
 // tell writes an event before anything that is sent after its return.
 func (s *server) tell(e runner.Ended) {
 	f, err := message{Kind: kindEnded}.seal(e)
+	s.send(f, err)
+}
+
+// send cuts the connection if the frame could not be made or not be sent.
+func (s *server) send(f frame, err error) {
+	if err == nil {
+		_, err = s.conn.send(f)
+	}
 	if err != nil {
 		s.conn.close()
-		return
 	}
-	s.conn.send(f)
 }
 
 // take begins to answer one message. An error is a breach.
@@ -205,11 +211,7 @@ func (s *server) answer(m message, result any) {
 		slog.Error("runner cannot answer", "err", err)
 		f, err = message{Kind: kindAnswer, ID: m.ID, Fault: internal(), Uncertain: true}.seal(nil)
 	}
-	if err != nil {
-		s.conn.close()
-		return
-	}
-	s.conn.send(f)
+	s.send(f, err)
 }
 
 // perform does the work. A panic is a fault of which nobody knows how far the

@@ -57,9 +57,42 @@ func listen(t testing.TB) (*net.UnixListener, string) {
 func serve(t testing.TB, peer wire.Peer, h wire.Handler) (string, <-chan error) {
 	t.Helper()
 	l, path := listen(t)
-	served := make(chan error, 1)
-	go func() { served <- wire.Serve(t.Context(), l, peer, h) }()
-	return path, served
+	return path, serveOn(t, t.Context(), l, peer, h)
+}
+
+// serveOn does not outlive the test: other tests count descriptors.
+func serveOn(t testing.TB, ctx context.Context, l *net.UnixListener, peer wire.Peer, h wire.Handler) <-chan error {
+	served, gone := make(chan error, 1), make(chan struct{})
+	go func() {
+		defer close(gone)
+		served <- wire.Serve(ctx, l, peer, h)
+	}()
+	t.Cleanup(func() { await(t, gone) })
+	return served
+}
+
+// pretend is a runner that plays script to its one connection. It does not
+// outlive the test either.
+func pretend(t testing.TB, script func(raw)) string {
+	t.Helper()
+	l, path := listen(t)
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		socket, err := l.AcceptUnix()
+		l.Close()
+		if err != nil {
+			return
+		}
+		defer socket.Close()
+		socket.SetDeadline(time.Now().Add(patience))
+		script(raw{t, socket})
+	}()
+	t.Cleanup(func() {
+		l.Close()
+		await(t, gone)
+	})
+	return path
 }
 
 // connect serves h to a client of its own.

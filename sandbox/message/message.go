@@ -1,4 +1,10 @@
-package sandbox
+// Package message is what crosses the process boundaries of a sandbox: SEQPACKET
+// channels with descriptors, and the small binary messages that the C side of a
+// cell reads and writes (helper/cell/cell.h draws their layout).
+//
+// It promises bounded messages and no descriptor left open on an error. What the
+// messages mean is said in package sandbox.
+package message
 
 import (
 	"encoding/binary"
@@ -158,9 +164,4 @@ func (m Message) Text(t Tag) string {
 		return ""
 	}
 	return string(d[:len(d)-1])
-}
-
-// Failure is the failure a KindFailed message tells of.
-func (m Message) Failure() *Failure {
-	return &Failure{Step: m.Text(TagStep), Index: int(m.Number(TagIndex)), Errno: int(m.Number(TagErrno)), Reason: m.Text(TagReason)}
 }

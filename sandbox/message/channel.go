@@ -1,4 +1,4 @@
-package sandbox
+package message
 
 import (
 	"errors"
@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MaxMessage bounds one datagram of either protocol, in bytes.
-const MaxMessage = 64 << 10
+// MaxBytes bounds one datagram of either protocol, in bytes.
+const MaxBytes = 64 << 10
 
 const maxFiles = 4
 
@@ -21,8 +21,8 @@ const maxFiles = 4
 // called from different goroutines, each from one at a time.
 type Channel struct{ conn *net.UnixConn }
 
-// NewChannel takes over f, which must be a connected SEQPACKET socket.
-func NewChannel(f *os.File) (*Channel, error) {
+// New takes over f, which must be a connected SEQPACKET socket.
+func New(f *os.File) (*Channel, error) {
 	defer f.Close()
 	c, err := net.FileConn(f)
 	if err != nil {
@@ -113,4 +113,23 @@ func CloseAll(files []*os.File) {
 	for _, f := range files {
 		f.Close()
 	}
+}
+
+// Sealed returns a memfd that holds b and can never change.
+func Sealed(name string, b []byte) (*os.File, error) {
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return nil, os.NewSyscallError("memfd_create", err)
+	}
+	f := os.NewFile(uintptr(fd), name)
+	if _, err := f.Write(b); err != nil {
+		f.Close()
+		return nil, err
+	}
+	seals := unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals); err != nil {
+		f.Close()
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	return f, nil
 }
