@@ -80,7 +80,16 @@ func (g *Gateway) dispatch(ctx context.Context, p Principal, grant policy.Grant,
 		g.forget(c.id)
 		return Dispatch{}, fault(err, runner.Internal)
 	}
+	g.started(c.id, res.Tree)
 	return Dispatch{ProcessID: c.id, Status: "confirmed", Receipt: res.Receipt.Layers}, nil
+}
+
+func (g *Gateway) started(id string, tree runner.Tree) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if e := g.execs[id]; e != nil {
+		e.tree = tree
+	}
 }
 
 // mint makes a process id that cannot be guessed.

@@ -47,6 +47,7 @@ type exec struct {
 	owner Principal
 	lease *Lease
 	child *wire.Child
+	tree  runner.Tree
 	over  chan struct{} // closed by end
 }
 
@@ -84,6 +85,7 @@ const (
 	pingInterval = time.Second
 	pingDeadline = 5 * time.Second // of a ping's answer: a stopped runner is ended
 	stopTimeout  = 15 * time.Second
+	treeTimeout  = 10 * time.Second // of a dead runner's command to be gone too
 	handleLife   = 16 * time.Minute // of the owner's name, longer than the runner keeps a handle
 )
 
@@ -97,7 +99,7 @@ func (g *Gateway) runner(ctx context.Context) (*wire.Child, error) {
 	if closed {
 		return nil, &runner.Fault{Code: runner.RunnerUnavailable, Message: "codespace is ending", Next: "start it again"}
 	}
-	if child != nil {
+	if child != nil && !child.Client.Lost() {
 		return child, nil
 	}
 	child, err := g.start(ctx, g.ended)
@@ -124,19 +126,33 @@ func (g *Gateway) bury(child *wire.Child) {
 	err := child.Wait()
 	hung.Stop()
 	g.mu.Lock()
-	defer g.mu.Unlock()
-	if !g.closed {
-		g.log.Error("the runner is gone; its commands ended with it", "error", err)
-	}
+	closed := g.closed
 	if g.child == child {
 		g.child = nil
 	}
+	g.mu.Unlock()
+	if !closed {
+		g.log.Error("the runner is gone; its commands ended with it", "error", err)
+	}
+	for id, e := range g.ownedBy(child) {
+		e.tree.AwaitGone(treeTimeout) // the kernel is ending it; only then is the lease free
+		g.mu.Lock()
+		e.end()
+		delete(g.execs, id)
+		g.mu.Unlock()
+	}
+}
+
+func (g *Gateway) ownedBy(child *wire.Child) map[string]*exec {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	owned := map[string]*exec{}
 	for id, e := range g.execs {
 		if e.child == child {
-			e.end()
-			delete(g.execs, id)
+			owned[id] = e
 		}
 	}
+	return owned
 }
 
 // ended frees a command's lease. The runner's socket delivers it before any

@@ -41,7 +41,7 @@ func (r *Runner) Exec(ctx context.Context, req ExecRequest, files []*os.File) (r
 		r.drop(p)
 		return ExecResult{}, faultOf(err, req.Argv)
 	}
-	return ExecResult{Started: p.status.Started, Receipt: p.status.Receipt}, nil
+	return ExecResult{Started: p.status.Started, Receipt: p.status.Receipt, Tree: p.tree}, nil
 }
 
 // decide looks the workspace up in the runner's own registry and decides anew.
@@ -98,6 +98,7 @@ func (p *process) launch(cell *sandbox.Cell, w policy.Workspace, files []*os.Fil
 	} else if err := p.pipes(&l); err != nil {
 		return err
 	}
+	p.tree = Tree{PID: cell.PID, Birth: sandbox.Birth(cell.PID)}
 	p.status.Receipt = cell.Receipt
 	p.status.Started = time.Now()
 	err := launchWithin(cell, l)

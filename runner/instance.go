@@ -97,8 +97,14 @@ func (in *Instance) sweepHelper(stage, prefix string) {
 	sweepGroups(in.dir, prefix)
 }
 
-// Remove deletes the directory. Nothing of the instance may run any more.
-func (in *Instance) Remove() { removeInstance(in.dir) }
+// Remove deletes the directory unless the other of gateway and runner still holds
+// it; then that one does.
+func (in *Instance) Remove() {
+	defer in.lock.Close()
+	if unix.Flock(int(in.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+		removeInstance(in.dir)
+	}
+}
 
 // instanceBase is /run/codespace for root and a directory of the user's own
 // otherwise.

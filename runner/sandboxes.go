@@ -22,6 +22,7 @@ import (
 type sandboxes struct {
 	helperPath string
 	instance   *Instance
+	lifeline   *os.File // hangs up when the gateway is gone
 	registry   *policy.Registry
 	log        *slog.Logger
 
@@ -210,7 +211,7 @@ func (s *sandboxes) helperLocked() (*helper, error) {
 	cmd := exec.Command(s.helperPath, "serve", stage)
 	cmd.Env = []string{}
 	cmd.Stderr = os.Stderr
-	cmd.ExtraFiles = []*os.File{theirs}
+	cmd.ExtraFiles = []*os.File{theirs, s.lifeline}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		ours.Close()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"regexp"
 	"sync"
 	"time"
@@ -31,12 +32,18 @@ type Runner struct {
 	running   sync.WaitGroup // supervisors
 }
 
-// New returns a runner of the registry's workspaces. helper is the absolute path
-// of codespace-helper; in is where this run's files live.
-func New(registry *policy.Registry, helper string, in *Instance, log *slog.Logger) *Runner {
+// Place is where a runner finds itself: what it starts sandboxes with.
+type Place struct {
+	Helper   string   // absolute path of codespace-helper
+	Lifeline *os.File // reading end of a pipe that hangs up when the gateway is gone
+	Instance *Instance
+}
+
+// New returns a runner of the registry's workspaces.
+func New(registry *policy.Registry, at Place, log *slog.Logger) *Runner {
 	return &Runner{
 		registry: registry, log: log, processes: map[string]*process{}, live: map[string]int{}, tell: func(Ended) {},
-		sandboxes: sandboxes{helperPath: helper, instance: in, registry: registry, log: log, boxes: map[string]*box{}},
+		sandboxes: sandboxes{helperPath: at.Helper, instance: at.Instance, lifeline: at.Lifeline, registry: registry, log: log, boxes: map[string]*box{}},
 	}
 }
 

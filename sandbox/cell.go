@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -22,6 +24,7 @@ const inlineBytes = 48 << 10
 type Cell struct {
 	Receipt Receipt
 	Leaf    Leaf
+	PID     int // of its PID 1, as this process names it
 
 	ch    *message.Channel
 	pidfd *os.File
@@ -58,7 +61,7 @@ func newCell(a answer) (*Cell, error) {
 		ch.Close()
 		return nil, os.NewSyscallError("fcntl", err)
 	}
-	return &Cell{Receipt: a.reply.Receipt, Leaf: a.reply.Leaf, ch: ch, pidfd: os.NewFile(uintptr(dup), "pidfd")}, nil
+	return &Cell{Receipt: a.reply.Receipt, Leaf: a.reply.Leaf, PID: a.reply.PID, ch: ch, pidfd: os.NewFile(uintptr(dup), "pidfd")}, nil
 }
 
 // Launch is one command for a cell. Files are its stdin, stdout and stderr.
@@ -175,6 +178,34 @@ func (c *Cell) Gone() {
 		n, err := unix.Poll(p, 0)
 		return n > 0 || (err != nil && err != unix.EINTR)
 	})
+}
+
+// Birth is when a process started, in clock ticks after boot (proc_pid_stat(5)):
+// with its pid it names a process for good. 0 if there is none.
+func Birth(pid int) uint64 {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
+	if len(f) < 20 {
+		return 0
+	}
+	n, _ := strconv.ParseUint(f[19], 10, 64)
+	return n
+}
+
+// AwaitGone waits, at most for limit, until a process that was born then is gone.
+func AwaitGone(pid int, birth uint64, limit time.Duration) {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	if birth == 0 || Birth(pid) != birth {
+		return
+	}
+	unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(limit.Milliseconds()))
 }
 
 // Close kills what is left, waits for it to be gone, and frees the cell.

@@ -57,14 +57,23 @@ type reply struct {
 	Failed  *Failure `json:"failed,omitempty"`
 	Receipt Receipt  `json:"receipt,omitzero"`
 	Leaf    Leaf     `json:"leaf,omitzero"`
+	PID     int      `json:"pid,omitempty"`
+}
+
+// Made is a cell that is locked down. Files are its socket and the pidfd of its
+// PID 1, in this order.
+type Made struct {
+	Receipt Receipt
+	Leaf    Leaf
+	PID     int // of its PID 1, in the pid namespace of helper and runner
+	Files   []*os.File
 }
 
 // Builder is what a helper does for each request. Errors that are a *Failure
 // cross as they are.
 type Builder struct {
 	Prepare func(Plan) (Receipt, error)
-	// Cell returns the cell's socket and the pidfd of its PID 1, in this order.
-	Cell    func(sandbox string, writable bool) (Receipt, Leaf, []*os.File, error)
+	Cell    func(sandbox string, writable bool) (Made, error)
 	Release func(sandbox string) error
 }
 
@@ -147,7 +156,9 @@ func (b Builder) answer(r request) answer {
 			a.reply.Receipt, err = b.Prepare(*r.Plan)
 		}
 	case r.Verb == verbCell:
-		a.reply.Receipt, a.reply.Leaf, a.files, err = b.Cell(r.Sandbox, r.Writable)
+		var m Made
+		m, err = b.Cell(r.Sandbox, r.Writable)
+		a.reply.Receipt, a.reply.Leaf, a.reply.PID, a.files = m.Receipt, m.Leaf, m.PID, m.Files
 	case r.Verb == verbRelease:
 		err = b.Release(r.Sandbox)
 	default:

@@ -14,7 +14,8 @@ import (
 
 // builder serves the requests of one runner.
 type builder struct {
-	stage string
+	stage    string
+	lifeline *os.File
 
 	mu    sync.Mutex // guards what follows
 	open  *container.Stage
@@ -68,7 +69,7 @@ func (b *builder) stageOnce() (*container.Stage, error) {
 	if b.open != nil {
 		return b.open, nil
 	}
-	s, err := container.OpenStage(b.stage)
+	s, err := container.OpenStage(b.stage, b.lifeline)
 	b.open = s
 	return s, err
 }
@@ -86,59 +87,59 @@ func cellConfig(p sandbox.Plan, s seccomp.Programs) cell.Config {
 // prove makes one cell and puts it away: a sandbox that cannot make cells is
 // found out when it is built.
 func (x *box) prove() (sandbox.Receipt, error) {
-	r, leaf, files, err := x.cell(x.plan.Writable)
-	message.CloseAll(files)
-	leaf.Remove()
-	return r, err
+	m, err := x.cell(x.plan.Writable)
+	message.CloseAll(m.Files)
+	m.Leaf.Remove()
+	return m.Receipt, err
 }
 
-func (b *builder) cell(id string, writable bool) (sandbox.Receipt, sandbox.Leaf, []*os.File, error) {
+func (b *builder) cell(id string, writable bool) (sandbox.Made, error) {
 	b.mu.Lock()
 	x := b.boxes[id]
 	b.mu.Unlock()
 	if x == nil {
-		return sandbox.Receipt{}, sandbox.Leaf{}, nil, &sandbox.Failure{Step: "cell", Reason: "no sandbox " + id}
+		return sandbox.Made{}, &sandbox.Failure{Step: "cell", Reason: "no sandbox " + id}
 	}
 	return x.cell(writable)
 }
 
-func (x *box) cell(writable bool) (sandbox.Receipt, sandbox.Leaf, []*os.File, error) {
+func (x *box) cell(writable bool) (sandbox.Made, error) {
 	if writable && !x.plan.Writable {
-		return sandbox.Receipt{}, sandbox.Leaf{}, nil, &sandbox.Failure{Step: "cell", Reason: "the workspace is read-only"}
+		return sandbox.Made{}, &sandbox.Failure{Step: "cell", Reason: "the workspace is read-only"}
 	}
 	n, err := x.factory.Clone(writable)
 	if err != nil {
-		return sandbox.Receipt{}, sandbox.Leaf{}, nil, err
+		return sandbox.Made{}, err
 	}
-	r, leaf, err := x.finish(n)
+	m, err := x.finish(n)
 	if err != nil {
 		n.Kill()
-		leaf.Remove()
-		return sandbox.Receipt{}, sandbox.Leaf{}, nil, err
+		m.Leaf.Remove()
+		return sandbox.Made{}, err
 	}
-	return r, leaf, []*os.File{n.Socket, n.PIDFD}, nil
+	return m, nil
 }
 
 // finish places a cloned cell in its cgroup, lets it lock itself down and reads
 // back what the kernel shows of it.
-func (x *box) finish(n *cell.Newborn) (sandbox.Receipt, sandbox.Leaf, error) {
-	pid, err := n.PID()
-	if err != nil {
-		return sandbox.Receipt{}, sandbox.Leaf{}, err
+func (x *box) finish(n *cell.Newborn) (m sandbox.Made, err error) {
+	m.Files = []*os.File{n.Socket, n.PIDFD}
+	if m.PID, err = n.PID(); err != nil {
+		return m, err
 	}
 	x.mu.Lock()
 	x.next++
 	name := fmt.Sprintf("cell-%d", x.next)
 	x.mu.Unlock()
-	leaf := sandbox.LeafOf(x.container.Cgroups, name)
-	if err := x.place(leaf, pid); err != nil {
-		return sandbox.Receipt{}, leaf, err
+	m.Leaf = sandbox.LeafOf(x.container.Cgroups, name)
+	if err := x.place(m.Leaf, m.PID); err != nil {
+		return m, err
 	}
 	if err := n.Finish(); err != nil {
-		return sandbox.Receipt{}, leaf, err
+		return m, err
 	}
-	r, err := x.plan.Inspect(pid, leaf)
-	return r, leaf, err
+	m.Receipt, err = x.plan.Inspect(m.PID, m.Leaf)
+	return m, err
 }
 
 func (x *box) place(l sandbox.Leaf, pid int) error {

@@ -1,6 +1,6 @@
 // Command codespace-helper builds sandboxes for codespace-runner, which starts
-// it with one end of the preparation protocol as descriptor 3. It is not meant
-// to be started by hand. Its other roles ("factory", "hold", "init") run before
+// it with one end of the preparation protocol as descriptor 3 and the gateway's
+// lifeline as descriptor 4. It is not meant to be started by hand. Its other roles ("factory", "hold", "init") run before
 // this main does: see helper/cell and helper/container.
 package main
 
@@ -18,7 +18,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "codespace-helper: started by codespace-runner only; use codespace")
 		os.Exit(2)
 	}
-	b := &builder{stage: os.Args[2], boxes: map[string]*box{}}
+	b := &builder{stage: os.Args[2], lifeline: os.NewFile(4, "lifeline"), boxes: map[string]*box{}}
 	err := sandbox.Serve(os.NewFile(3, "preparation"), sandbox.Builder{Prepare: b.prepare, Cell: b.cell, Release: b.release})
 	b.close()
 	if err != nil && !errors.Is(err, io.EOF) {

@@ -45,7 +45,7 @@ func serve() error {
 	if err != nil {
 		return err
 	}
-	listener, err := wire.Inherited()
+	listener, lifeline, err := wire.Inherited()
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,10 @@ func serve() error {
 		return fmt.Errorf("cannot find own program: %w", err)
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	r := runner.New(registry, filepath.Join(filepath.Dir(self), "codespace-helper"), instance, log)
+	r := runner.New(registry, runner.Place{
+		Helper: filepath.Join(filepath.Dir(self), "codespace-helper"), Lifeline: lifeline, Instance: instance,
+	}, log)
+	defer instance.Remove() // if the gateway did not live to do it
 	defer r.Close()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()

@@ -33,6 +33,7 @@ every command is ended and codespace exits 0.`,
 }
 
 func serveMCP(cmd *cobra.Command, flags *mcpFlags) error {
+	signal.Ignore(syscall.SIGPIPE) // a client that is gone is an error of a write, not our end
 	settings, err := flags.settings(cmd)
 	if err != nil {
 		return err

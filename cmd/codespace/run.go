@@ -50,6 +50,7 @@ func run(flags *runFlags, argv []string) error {
 	if len(argv) == 0 {
 		return errors.New("cannot run: no command given; use codespace run -w DIR -- COMMAND")
 	}
+	signal.Ignore(syscall.SIGPIPE) // the command is told instead, by its own pipe
 	settings, err := flags.settings()
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -24,6 +25,7 @@
 
 #define HELPER 3 /* the factory's socket to the helper */
 #define IMAGE 4  /* the descriptor it was exec'ed from */
+#define LIFELINE 5 /* a pipe whose writer is the gateway: hung up when that is gone */
 
 /* What "serve" could not do, for the Go side to report: 0 or an errno. */
 int helper_namespace_errno;
@@ -91,6 +93,7 @@ static void make_cell(int writable)
 	pid = clone_cell(&pidfd);
 	if (pid == 0) {
 		close(HELPER);
+		close(LIFELINE);
 		close(pair[0]);
 		cell_setup(pair[1], &config, writable);
 	}
@@ -108,8 +111,22 @@ static void make_cell(int writable)
 	close(pair[1]);
 }
 
-/* Serves until the helper is gone; as PID 1 of the sandbox its end is the end of
- * every cell. */
+/* Waits for a request. The gateway's end is watched too: a runner or helper that is
+ * stopped cannot pass it on. */
+static void await_request(void)
+{
+	struct pollfd on[2] = { { .fd = HELPER, .events = POLLIN }, { .fd = LIFELINE } };
+
+	do {
+		if (poll(on, 2, -1) < 0 && errno != EINTR)
+			_exit(1);
+		if (on[1].revents)
+			_exit(0);
+	} while (!on[0].revents);
+}
+
+/* Serves until the helper or the gateway is gone; as PID 1 of the sandbox its end
+ * is the end of every cell. */
 static void factory(void)
 {
 	struct sigaction reap = { .sa_handler = SIG_IGN, .sa_flags = SA_NOCLDWAIT };
@@ -126,6 +143,7 @@ static void factory(void)
 		refuse("factory", errno);
 	read_config();
 	for (;;) {
+		await_request();
 		n = channel_receive(HELPER, buf, sizeof buf, fds, &nfds);
 		if (n <= 0)
 			_exit(0);
@@ -187,6 +205,8 @@ static int own_user_namespace(void)
 /* Fails softly: the helper starts, and answers every Prepare with what it saw. */
 static void serve(void)
 {
+	fcntl(HELPER, F_SETFD, FD_CLOEXEC); /* the protocol, by the same number here */
+	fcntl(HELPER + 1, F_SETFD, FD_CLOEXEC); /* the lifeline */
 	helper_namespace_step = "user namespace";
 	if (!host_root() && own_user_namespace())
 		goto failed;

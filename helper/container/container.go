@@ -43,8 +43,9 @@ func init() {
 
 // Stage is the private directory in which views are assembled.
 type Stage struct {
-	dir   string
-	image *os.File
+	dir      string
+	image    *os.File
+	lifeline *os.File
 }
 
 // Container is one built sandbox.
@@ -60,8 +61,9 @@ type Container struct {
 }
 
 // OpenStage mounts a tmpfs at dir, which must lie in this process's own mount
-// namespace. Directories above dir must be searchable by every user.
-func OpenStage(dir string) (*Stage, error) {
+// namespace. Directories above dir must be searchable by every user. A factory
+// ends when lifeline, the reading end of a pipe, hangs up.
+func OpenStage(dir string, lifeline *os.File) (*Stage, error) {
 	fd, err := tmpfs(quiet, map[string]string{"mode": "0755"})
 	if err != nil {
 		return nil, sandbox.Fail("stage", 0, err)
@@ -74,7 +76,7 @@ func OpenStage(dir string) (*Stage, error) {
 	if err != nil {
 		return nil, sandbox.Fail("stage", 2, err)
 	}
-	return &Stage{dir: dir, image: image}, nil
+	return &Stage{dir: dir, image: image, lifeline: lifeline}, nil
 }
 
 // readOnlyImage opens this program through a read-only mount of its own: a
@@ -126,7 +128,7 @@ func (c *Container) start(s *Stage, p sandbox.Plan) error {
 	}
 	c.init = &libcontainer.Process{
 		Args: []string{"/proc/self/fd/4", "factory"}, Cwd: "/", Init: true,
-		ExtraFiles: []*os.File{theirs, s.image},
+		ExtraFiles: []*os.File{theirs, s.image, s.lifeline},
 	}
 	if err := c.box.Run(c.init); err != nil {
 		c.init = nil

@@ -81,6 +81,16 @@ func (c *Client) Close() error {
 // Done is closed once the connection is cut and no callback runs any more.
 func (c *Client) Done() <-chan struct{} { return c.done }
 
+// Lost reports whether the connection is gone.
+func (c *Client) Lost() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // Err says why the connection was cut. It is for the operator, and nil before
 // Done.
 func (c *Client) Err() error {

@@ -21,6 +21,7 @@ import (
 
 const (
 	inheritedFD = 3
+	lifelineFD  = 4
 	lastWords   = 4 << 10         // of stderr, kept for the operator
 	lingerTime  = 2 * time.Second // for a failed runner to exit, and for its stderr to end
 )
@@ -116,6 +117,11 @@ func start(p Program, l *net.UnixListener) (*Child, error) {
 		return nil, err
 	}
 	defer socket.Close()
+	theirs, ours, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer theirs.Close()
 	c := &Child{
 		cmd:    exec.Command(p.Path, p.Args...),
 		words:  runner.NewOutput(lastWords),
@@ -125,14 +131,16 @@ func start(p Program, l *net.UnixListener) (*Child, error) {
 	c.cmd.Env = environment
 	c.cmd.Stdin = bytes.NewReader(p.Stdin)
 	c.cmd.Stderr = operatorLog{words: c.words, log: p.Stderr}
-	c.cmd.ExtraFiles = []*os.File{socket} // becomes inheritedFD
+	c.cmd.ExtraFiles = []*os.File{socket, theirs} // become inheritedFD and lifelineFD
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	c.cmd.WaitDelay = lingerTime
 	if err := c.cmd.Start(); err != nil {
+		ours.Close()
 		return nil, err
 	}
 	go func() {
 		c.err = c.cmd.Wait()
+		ours.Close()
 		close(c.exited)
 	}()
 	return c, nil
@@ -182,19 +190,22 @@ func (l operatorLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Inherited returns the listening socket that Spawn has passed to this process.
-func Inherited() (*net.UnixListener, error) {
+// Inherited returns the listening socket and the lifeline that Spawn has passed to
+// this process. The lifeline hangs up when the gateway is gone; it is for those
+// who must notice even while this process is stopped.
+func Inherited() (*net.UnixListener, *os.File, error) {
+	unix.CloseOnExec(lifelineFD)
 	unix.CloseOnExec(inheritedFD)
 	f := os.NewFile(inheritedFD, "runner socket")
 	defer f.Close()
 	l, err := net.FileListener(f)
 	if err != nil {
-		return nil, fmt.Errorf("cannot serve descriptor %d: %w", inheritedFD, err)
+		return nil, nil, fmt.Errorf("cannot serve descriptor %d: %w", inheritedFD, err)
 	}
 	socket, ok := l.(*net.UnixListener)
 	if !ok {
 		l.Close()
-		return nil, fmt.Errorf("cannot serve descriptor %d: not a Unix socket", inheritedFD)
+		return nil, nil, fmt.Errorf("cannot serve descriptor %d: not a Unix socket", inheritedFD)
 	}
-	return socket, nil
+	return socket, os.NewFile(lifelineFD, "lifeline"), nil
 }

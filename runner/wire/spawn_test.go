@@ -38,7 +38,7 @@ func act(role string) {
 	case "silent":
 		select {}
 	}
-	l, err := wire.Inherited()
+	l, _, err := wire.Inherited()
 	if err != nil {
 		log.Fatal(err)
 	}

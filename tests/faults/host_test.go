@@ -1,0 +1,173 @@
+package faults_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// promised is within what time nothing of a lost process may be left.
+const promised = 2 * time.Second
+
+func TestMain(m *testing.M) {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		fmt.Fprintln(os.Stderr, "cannot become a subreaper:", err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	if left := strangers(); len(left) > 0 {
+		fmt.Fprintln(os.Stderr, "still running after the tests:", left)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// within polls until ok holds and tells whether that came in time.
+func within(limit time.Duration, ok func() bool) bool {
+	end := time.Now().Add(limit)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		if time.Now().After(end) {
+			return false
+		}
+		<-tick.C
+	}
+	return true
+}
+
+// process is one entry of the host's process table.
+type process struct {
+	pid, parent int
+	state       byte
+	args        []string
+}
+
+func (p process) String() string { return fmt.Sprintf("%d(%c) %q", p.pid, p.state, p.args) }
+
+func (p process) zombie() bool { return p.state == 'Z' || p.state == 'X' }
+
+// program is the base name of what it runs.
+func (p process) program() string {
+	if len(p.args) == 0 {
+		return ""
+	}
+	return filepath.Base(p.args[0])
+}
+
+// readProcess fails for one that is gone.
+func readProcess(pid int) (process, bool) {
+	dir := fmt.Sprintf("/proc/%d/", pid)
+	stat, err := os.ReadFile(dir + "stat")
+	if err != nil {
+		return process{}, false
+	}
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	parent, err := strconv.Atoi(fields[1])
+	if err != nil {
+		return process{}, false
+	}
+	line, _ := os.ReadFile(dir + "cmdline")
+	args := strings.Split(strings.TrimRight(string(line), "\x00"), "\x00")
+	return process{pid: pid, parent: parent, state: fields[0][0], args: args}, true
+}
+
+func processTable() map[int]process {
+	table := map[int]process{}
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		if p, ok := readProcess(pid); ok {
+			table[pid] = p
+		}
+	}
+	return table
+}
+
+// below returns what descends from a process, zombies included.
+func below(root int) []process {
+	table := processTable()
+	var found []process
+	for _, p := range table {
+		for up := p.parent; up > 1; up = table[up].parent {
+			if up == root {
+				found = append(found, p)
+				break
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b process) int { return a.pid - b.pid })
+	return found
+}
+
+// strangers returns what runs below this test besides the allowed.
+func strangers(allowed ...int) []process {
+	return slices.DeleteFunc(below(os.Getpid()), func(p process) bool {
+		return p.zombie() || slices.Contains(allowed, p.pid)
+	})
+}
+
+// wantNobodyBut fails unless soon nothing but the allowed runs below this test.
+func wantNobodyBut(t testing.TB, allowed ...int) {
+	t.Helper()
+	began := time.Now()
+	if !within(promised, func() bool { return len(strangers(allowed...)) == 0 }) {
+		t.Errorf("still running after %v: %v", time.Since(began), strangers(allowed...))
+	}
+}
+
+var markers atomic.Int64
+
+// mark is an argument of sleep(1) that no other process on this host has.
+func mark() string { return fmt.Sprintf("300.%07d%05d", os.Getpid(), markers.Add(1)) }
+
+// marked returns the running processes that have a marker among their arguments.
+func marked(marker string) []process {
+	var found []process
+	for _, p := range processTable() {
+		if !p.zombie() && slices.Contains(p.args, marker) {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+// signal sends a signal to a process that must be there.
+func signal(t testing.TB, pid int, s unix.Signal) {
+	t.Helper()
+	if err := unix.Kill(pid, s); err != nil {
+		t.Fatalf("cannot send %v to %d: %v", s, pid, err)
+	}
+}
+
+// stop sends SIGSTOP and waits until every thread has stopped.
+func stop(t testing.TB, pid int) {
+	t.Helper()
+	signal(t, pid, unix.SIGSTOP)
+	if !within(promised, func() bool { return allStopped(pid) }) {
+		t.Fatalf("%d does not stop", pid)
+	}
+}
+
+func allStopped(pid int) bool {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	for _, name := range threads {
+		stat, err := os.ReadFile(name)
+		if err == nil && !bytes.HasPrefix(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" T")) {
+			return false
+		}
+	}
+	return true
+}
