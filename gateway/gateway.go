@@ -84,6 +84,7 @@ func (g *Gateway) Close() {
 const (
 	pingInterval = time.Second
 	pingDeadline = 5 * time.Second // of a ping's answer: a stopped runner is ended
+	startTimeout = 30 * time.Second
 	stopTimeout  = 15 * time.Second
 	treeTimeout  = 10 * time.Second // of a dead runner's command to be gone too
 	handleLife   = 16 * time.Minute // of the owner's name, longer than the runner keeps a handle
@@ -102,6 +103,9 @@ func (g *Gateway) runner(ctx context.Context) (*wire.Child, error) {
 	if child != nil && !child.Client.Lost() {
 		return child, nil
 	}
+	// Its life is not the caller's: a client that is gone must not end it.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTimeout)
+	defer cancel()
 	child, err := g.start(ctx, g.ended)
 	if err != nil {
 		g.log.Error("cannot start the runner", "error", err)

@@ -80,11 +80,22 @@ func (r *Runner) start(ctx context.Context, p *process, g policy.Grant, files []
 		p.leave()
 		return err
 	}
+	return r.release(p)
+}
+
+// release makes a started command visible and supervised, unless the runner is
+// ending: then the command ends here.
+func (r *Runner) release(p *process) error {
 	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		p.cell.Close()
+		p.closeStreams()
+		p.leave()
+		return ending()
+	}
 	p.visible = true
-	r.running.Add(1)
-	r.mu.Unlock()
-	go r.supervise(p)
+	r.running.Go(func() { r.supervise(p) })
 	return nil
 }
 
@@ -102,15 +113,10 @@ func (p *process) launch(cell *sandbox.Cell, w policy.Workspace, files []*os.Fil
 	p.status.Receipt = cell.Receipt
 	p.status.Started = time.Now()
 	err := launchWithin(cell, l)
-	if p.attached || err == nil {
-		message.CloseAll(l.Files[:2])
-	}
+	message.CloseAll(l.Files[:]) // the command has its own
 	if err != nil {
-		p.closePipes(l)
+		p.closeStreams()
 		return err
-	}
-	if p.attached {
-		l.Files[2].Close()
 	}
 	if len(files) > 0 {
 		p.lease = files[0]
@@ -144,13 +150,11 @@ func (p *process) pipes(l *sandbox.Launch) error {
 	return nil
 }
 
-func (p *process) closePipes(l sandbox.Launch) {
-	if p.attached {
-		return
+func (p *process) closeStreams() {
+	if !p.attached {
+		p.stdin.Close()
+		p.stdout.Close()
 	}
-	message.CloseAll(l.Files[:2])
-	p.stdin.Close()
-	p.stdout.Close()
 }
 
 // faultOf turns what went wrong on the way to a running command into what a

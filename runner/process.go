@@ -58,13 +58,6 @@ func newProcess(req ExecRequest, l policy.Limits) *process {
 
 func (p *process) terminate() { p.once.Do(func() { close(p.stop) }) }
 
-// kill ends the tree without grace.
-func (p *process) kill() {
-	if p.cell != nil {
-		p.cell.Kill()
-	}
-}
-
 func (p *process) snapshot() Status {
 	p.mu.Lock()
 	s := p.status
@@ -79,7 +72,6 @@ func (p *process) snapshot() Status {
 
 // supervise lives from Started until the tree is gone, then settles the status.
 func (r *Runner) supervise(p *process) {
-	defer r.running.Done()
 	pumped := make(chan struct{})
 	go p.pump(pumped)
 	go p.listen()
@@ -117,9 +109,8 @@ func (p *process) finishOutput(pumped <-chan struct{}) {
 	if !p.attached {
 		p.stdout.SetReadDeadline(time.Now().Add(closeFor))
 		<-pumped
-		p.stdout.Close()
-		p.stdin.Close()
 	}
+	p.closeStreams()
 	p.out.Close()
 }
 

@@ -59,11 +59,12 @@ func (r *Runner) Subscribe(tell func(Ended)) {
 func (r *Runner) Close() {
 	r.mu.Lock()
 	r.closed = true
-	all := append([]*process(nil), r.order...)
-	r.mu.Unlock()
-	for _, p := range all {
-		p.kill()
+	for _, p := range r.order {
+		if p.visible && !p.ended {
+			p.cell.Kill()
+		}
 	}
+	r.mu.Unlock()
 	r.running.Wait()
 	r.sandboxes.close()
 }
@@ -76,7 +77,7 @@ func (r *Runner) reserve(p *process, limit int) error {
 	defer r.mu.Unlock()
 	switch {
 	case r.closed:
-		return &Fault{Code: RunnerUnavailable, Message: "the runner is ending", Next: "try again"}
+		return ending()
 	case !processID.MatchString(p.id) || r.processes[p.id] != nil:
 		return &Fault{Code: InvalidArgument, Message: "process id is malformed or taken"}
 	case r.live[p.workspace] >= limit:
@@ -88,6 +89,10 @@ func (r *Runner) reserve(p *process, limit int) error {
 	r.processes[p.id] = p
 	r.order = append(r.order, p)
 	return nil
+}
+
+func ending() *Fault {
+	return &Fault{Code: RunnerUnavailable, Message: "the runner is ending", Next: "try again"}
 }
 
 // drop removes a process that did not start: no handle is left of it.

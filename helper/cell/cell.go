@@ -57,12 +57,13 @@ type Config struct {
 }
 
 // hidden and fixed are the parts of /proc that say or change something of the
-// host (moby's list of masked and read-only paths).
+// host: moby's lists and what else everybody could read. What only the host's
+// root can open (kmsg, kpagecount, slabinfo, ...) needs no mask: no sandbox is it.
 var (
 	hidden = []string{"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kallsyms", "/proc/kcore", "/proc/keys", "/proc/key-users",
-		"/proc/kmsg", "/proc/kpagecgroup", "/proc/kpagecount", "/proc/kpageflags", "/proc/latency_stats", "/proc/sched_debug", "/proc/scsi",
-		"/proc/softirqs", "/proc/sysvipc", "/proc/timer_list", "/proc/timer_stats", "/proc/vmallocinfo", "/proc/slabinfo", "/proc/swaps", "/proc/modules"}
-	fixed = []string{"/proc/bus", "/proc/driver", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger", "/proc/tty"}
+		"/proc/latency_stats", "/proc/modules", "/proc/sched_debug", "/proc/scsi", "/proc/softirqs", "/proc/swaps", "/proc/timer_list",
+		"/proc/timer_stats"}
+	fixed = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
 )
 
 func (c Config) rlimits() map[int]uint64 {

@@ -14,6 +14,7 @@ import (
 
 	"codespace/runner"
 	"codespace/runner/wire"
+	"codespace/tests/need"
 )
 
 // forbidden is a handler that fails the test when it is asked anything.
@@ -158,9 +159,7 @@ func stranger(t *testing.T, path string) raw {
 }
 
 func TestServerRefusesUID(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("only root can be somebody else")
-	}
+	need.Root(t) // only root can be somebody else
 	dir, err := os.MkdirTemp("", "wire")
 	if err != nil {
 		t.Fatal(err)

@@ -64,22 +64,19 @@ func (c *Channel) Send(b []byte, files ...*os.File) error {
 func (c *Channel) Receive(buf []byte) ([]byte, []*os.File, error) {
 	oob := make([]byte, unix.CmsgSpace(4*maxFiles))
 	n, on, flags, _, err := c.conn.ReadMsgUnix(buf, oob)
-	if errors.Is(err, syscall.ECONNRESET) {
-		return nil, nil, io.EOF
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	files, err := receivedFiles(oob[:on])
-	if err == nil && flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 {
+	// An empty message reads as the end, and may still bring descriptors.
+	files, ferr := receivedFiles(oob[:on])
+	switch {
+	case errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET):
+		err = io.EOF
+	case err == nil && flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0:
 		err = fmt.Errorf("message larger than %d bytes or %d descriptors", len(buf), maxFiles)
+	case err == nil:
+		err = ferr
 	}
 	if err != nil {
 		CloseAll(files)
 		return nil, nil, err
-	}
-	if n == 0 {
-		return nil, nil, io.EOF
 	}
 	return buf[:n], files, nil
 }

@@ -144,6 +144,21 @@ func marked(marker string) []process {
 	return found
 }
 
+// wantMarked is the control of wantNoneMarked.
+func wantMarked(t testing.TB, marker string, n int) {
+	t.Helper()
+	if !within(promised, func() bool { return len(marked(marker)) == n }) {
+		t.Fatalf("control: %d processes of the command run, want %d", len(marked(marker)), n)
+	}
+}
+
+func wantNoneMarked(t testing.TB, marker string) {
+	t.Helper()
+	if !within(promised, func() bool { return len(marked(marker)) == 0 }) {
+		t.Errorf("descendants after %v: %v", promised, marked(marker))
+	}
+}
+
 // signal sends a signal to a process that must be there.
 func signal(t testing.TB, pid int, s unix.Signal) {
 	t.Helper()

@@ -2,11 +2,11 @@ package faults_test
 
 import (
 	"bytes"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -128,12 +128,9 @@ func (p *program) wait(t testing.TB, limit time.Duration) int {
 }
 
 func (p *program) status() int {
-	status, ok := p.cmd.ProcessState.Sys().(interface {
-		Signaled() bool
-		ExitStatus() int
-	})
-	if ok && status.Signaled() {
-		return 128 + int(signalOf(p.cmd.ProcessState))
+	w := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	if w.Signaled() {
+		return 128 + int(w.Signal())
 	}
-	return p.cmd.ProcessState.ExitCode()
+	return w.ExitStatus()
 }

@@ -1,0 +1,83 @@
+package faults_test
+
+import (
+	"testing"
+)
+
+// TestKilledBeforeFirstCommand kills a gateway that has no runner yet.
+func TestKilledBeforeFirstCommand(t *testing.T) {
+	p := newPlace(t)
+	s := p.mcp(t)
+	f, a := footprintOf(s.pid()), anatomyOf(s.pid())
+	if f.instance == "" || a[runner] != 0 {
+		t.Fatalf("control: %v, %v", f, a)
+	}
+	kill(t, a[gateway], false)
+	wantNobodyBut(t)
+	p.wantRunWorks(t)
+	f.wantNothingLeft(t)
+}
+
+// TestKilledWhileOutputDrains kills each process after a command has exited while
+// its background child holds its output.
+func TestKilledWhileOutputDrains(t *testing.T) {
+	for role := range roles {
+		t.Run(caseName(role, false), func(t *testing.T) {
+			p := newPlace(t)
+			s := p.mcp(t)
+			m := mark()
+			id := s.started(t, "sh", "-c", "sleep "+m+" & echo started; exit 3")
+			f, a := footprintOf(s.pid()), s.whole(t)
+			if len(marked(m)) != 1 {
+				t.Fatal("control: nothing holds the output")
+			}
+			kill(t, a[role], false)
+			wantNoneMarked(t, m)
+			wantNobodyBut(t, a.outside(role)...)
+			if role > runner { // the exit was reported before, or it is not known
+				r := s.exited(t, id, promised)
+				code, known := r.fields["exit_code"]
+				if how := r.text("termination"); known != (how == "exited") || known && code != 3.0 || how != "exited" && how != "lost" {
+					t.Errorf("status of a command that exited with 3: %v", r)
+				}
+			}
+			p.wantNextWorks(t, s, role, f)
+		})
+	}
+}
+
+// TestKilledAfterExit kills each process that is left after a command. What was
+// known of the command stays known while its runner lives.
+func TestKilledAfterExit(t *testing.T) {
+	for role := range cell {
+		t.Run(caseName(role, false), func(t *testing.T) {
+			p := newPlace(t)
+			s := p.mcp(t)
+			id := s.started(t, "sh", "-c", "echo started; exit 3")
+			s.exited(t, id, promised)
+			f, a := footprintOf(s.pid()), anatomyOf(s.pid())
+			kill(t, a[role], false)
+			wantNobodyBut(t, a.outside(role)...)
+			if role > runner {
+				if r := s.status(t, id); r.text("termination") != "exited" || r.fields["exit_code"] != 3.0 {
+					t.Errorf("status of a command that exited with 3: %v", r)
+				}
+			}
+			p.wantNextWorks(t, s, role, f)
+		})
+	}
+}
+
+// wantNextWorks wants the next command to work, in the same session unless its
+// gateway was lost, and nothing left after that.
+func (p place) wantNextWorks(t testing.TB, s *session, role int, f footprint) {
+	t.Helper()
+	if role == gateway {
+		p.wantRunWorks(t)
+	} else {
+		s.works(t)
+		s.end(t)
+	}
+	wantNobodyBut(t)
+	f.wantNothingLeft(t)
+}
