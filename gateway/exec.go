@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"os"
+	"time"
 
 	"codespace/policy"
 	"codespace/runner"
@@ -80,15 +81,15 @@ func (g *Gateway) dispatch(ctx context.Context, p Principal, grant policy.Grant,
 		g.forget(c.id)
 		return Dispatch{}, fault(err, runner.Internal)
 	}
-	g.started(c.id, res.Tree)
+	g.started(c.id, res.Tree.AwaitGone)
 	return Dispatch{ProcessID: c.id, Status: "confirmed", Receipt: res.Receipt.Layers}, nil
 }
 
-func (g *Gateway) started(id string, tree runner.Tree) {
+func (g *Gateway) started(id string, gone func(time.Duration)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if e := g.execs[id]; e != nil {
-		e.tree = tree
+		e.gone = gone
 	}
 }
 

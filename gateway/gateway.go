@@ -47,8 +47,8 @@ type exec struct {
 	owner Principal
 	lease *Lease
 	child *wire.Child
-	tree  runner.Tree
-	over  chan struct{} // closed by end
+	gone  func(limit time.Duration) // waits for its processes to be gone; nil if it may not have started
+	over  chan struct{}             // closed by end
 }
 
 // end frees what a command held; the caller holds Gateway.mu. Again is harmless.
@@ -139,7 +139,9 @@ func (g *Gateway) bury(child *wire.Child) {
 		g.log.Error("the runner is gone; its commands ended with it", "error", err)
 	}
 	for id, e := range g.ownedBy(child) {
-		e.tree.AwaitGone(treeTimeout) // the kernel is ending it; only then is the lease free
+		if e.gone != nil {
+			e.gone(treeTimeout) // the kernel is ending them; only then is the lease free
+		}
 		g.mu.Lock()
 		e.end()
 		delete(g.execs, id)

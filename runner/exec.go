@@ -109,7 +109,7 @@ func (p *process) launch(cell *sandbox.Cell, w policy.Workspace, files []*os.Fil
 	} else if err := p.pipes(&l); err != nil {
 		return err
 	}
-	p.tree = Tree{PID: cell.PID, Birth: sandbox.Birth(cell.PID)}
+	p.tree = cell.Tree()
 	p.status.Receipt = cell.Receipt
 	p.status.Started = time.Now()
 	err := launchWithin(cell, l)

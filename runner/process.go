@@ -35,7 +35,7 @@ type process struct {
 	stdin, stdout *os.File // our ends; nil when attached
 	lease         *os.File // nil if none; held until the tree is gone
 	out           *Output
-	tree          Tree
+	tree          sandbox.Tree
 	leave         func() // gives the sandbox back
 
 	stop  chan struct{} // closed by terminate

@@ -37,18 +37,8 @@ type ExecRequest struct {
 type ExecResult struct {
 	Started time.Time       `json:"started"`
 	Receipt sandbox.Receipt `json:"receipt"`
-	Tree    Tree            `json:"tree"`
+	Tree    sandbox.Tree    `json:"tree"`
 }
-
-// Tree names the PID 1 of a command: once that is gone, so is every process of
-// it, whatever became of the runner.
-type Tree struct {
-	PID   int    `json:"pid"`
-	Birth uint64 `json:"birth"`
-}
-
-// AwaitGone waits, at most for limit, until the tree is gone.
-func (t Tree) AwaitGone(limit time.Duration) { sandbox.AwaitGone(t.PID, t.Birth, limit) }
 
 // State of a process: running until its whole tree has ended.
 type State string

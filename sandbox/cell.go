@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -180,33 +178,8 @@ func (c *Cell) Gone() {
 	})
 }
 
-// Birth is when a process started, in clock ticks after boot (proc_pid_stat(5)):
-// with its pid it names a process for good. 0 if there is none.
-func Birth(pid int) uint64 {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0
-	}
-	f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
-	if len(f) < 20 {
-		return 0
-	}
-	n, _ := strconv.ParseUint(f[19], 10, 64)
-	return n
-}
-
-// AwaitGone waits, at most for limit, until a process that was born then is gone.
-func AwaitGone(pid int, birth uint64, limit time.Duration) {
-	fd, err := unix.PidfdOpen(pid, 0)
-	if err != nil {
-		return
-	}
-	defer unix.Close(fd)
-	if birth == 0 || Birth(pid) != birth {
-		return
-	}
-	unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(limit.Milliseconds()))
-}
+// Tree returns what names the cell's processes for good.
+func (c *Cell) Tree() Tree { return Tree{PID: c.PID, Birth: birth(c.PID)} }
 
 // Close kills what is left, waits for it to be gone, and frees the cell.
 func (c *Cell) Close() {

@@ -9,8 +9,10 @@ import (
 	"syscall"
 )
 
-// GroupName is the name of a sandbox's cgroup.
-func GroupName(id string) string { return "codespace-" + id }
+// GroupName is the name of the sandbox's cgroup.
+func (p Plan) GroupName() string { return groupName(p.ID) }
+
+func groupName(id string) string { return "codespace-" + id }
 
 // RemoveGroups removes, below each of the cgroup directories dirs, the cgroup of
 // the sandbox id and those of ids that begin with id and a dash, with the leaves
@@ -24,7 +26,7 @@ func RemoveGroups(dirs []string, id string) error {
 			errs = append(errs, err)
 		}
 		for _, e := range entries {
-			if e.Name() == GroupName(id) || strings.HasPrefix(e.Name(), GroupName(id)+"-") {
+			if e.Name() == groupName(id) || strings.HasPrefix(e.Name(), groupName(id)+"-") {
 				errs = append(errs, removeGroup(filepath.Join(dir, e.Name())))
 			}
 		}

@@ -197,7 +197,7 @@ func config(root string, p sandbox.Plan) *configs.Config {
 			{Device: "proc", Source: "proc", Destination: "/proc", Flags: unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC},
 		},
 		Cgroups: &cgroups.Cgroup{
-			Parent: sandbox.GroupName(p.ID), Name: "init", Rootless: !mapped,
+			Parent: p.GroupName(), Name: "init", Rootless: !mapped,
 			Resources: resources(mapped),
 		},
 	}
