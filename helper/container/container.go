@@ -101,10 +101,12 @@ func readOnlyImage() (*os.File, error) {
 // could not be done; then nothing of it is left.
 func (s *Stage) Build(p sandbox.Plan) (*Container, error) {
 	c := &Container{root: filepath.Join(s.dir, p.ID)}
-	if err := os.Mkdir(c.root, 0o755); err != nil {
-		return nil, sandbox.Fail("stage", 3, err)
+	for _, d := range c.stages() {
+		if err := os.Mkdir(d, 0o755); err != nil {
+			return nil, sandbox.Fail("stage", 3, err)
+		}
 	}
-	err := assemble(c.root, p)
+	err := assemble(c.root, c.dev(), p)
 	if err == nil {
 		err = c.start(s, p)
 	}
@@ -122,7 +124,7 @@ func (c *Container) start(s *Stage, p sandbox.Plan) error {
 	}
 	defer theirs.Close()
 	c.Factory = ours
-	c.box, err = libcontainer.Create(filepath.Join(s.dir, "state"), p.ID, config(c.root, p))
+	c.box, err = libcontainer.Create(filepath.Join(s.dir, "state"), p.ID, c.config(p))
 	if err != nil {
 		return sandbox.Fail("container", 0, err)
 	}
@@ -165,20 +167,28 @@ func (c *Container) Destroy() error {
 		errs = append(errs, c.box.Destroy())
 	}
 	errs = append(errs, sandbox.RemoveGroups(sandbox.Groups(), filepath.Base(c.root)))
-	if err := unix.Unmount(c.root, unix.MNT_DETACH); err != nil && err != unix.EINVAL {
-		errs = append(errs, fmt.Errorf("cannot unmount view: %w", err))
+	for _, d := range c.stages() {
+		if err := unix.Unmount(d, unix.MNT_DETACH); err != nil && err != unix.EINVAL {
+			errs = append(errs, fmt.Errorf("cannot unmount view: %w", err))
+		}
+		errs = append(errs, os.Remove(d))
 	}
-	return errors.Join(append(errs, os.Remove(c.root))...)
+	return errors.Join(errs...)
 }
 
-func config(root string, p sandbox.Plan) *configs.Config {
+// dev is where the devices are assembled: libcontainer binds them into the view.
+func (c *Container) dev() string { return c.root + ".dev" }
+
+func (c *Container) stages() []string { return []string{c.root, c.dev()} }
+
+func (c *Container) config(p sandbox.Plan) *configs.Config {
 	mapped := p.Identity.HostUID > 0
 	uid, gid := max(p.Identity.HostUID, 0), max(p.Identity.HostGID, 0)
 	// Over its own namespaces only. SYS_ADMIN makes cells; SETFCAP lets a cell map
 	// the container's uid 0 into its last user namespace (user_namespaces(7)).
 	caps := []string{"CAP_SYS_ADMIN", "CAP_SETFCAP"}
 	return &configs.Config{
-		Rootfs: root,
+		Rootfs: c.root,
 		Namespaces: configs.Namespaces{
 			{Type: configs.NEWUSER}, {Type: configs.NEWNS}, {Type: configs.NEWPID}, {Type: configs.NEWNET},
 			{Type: configs.NEWIPC}, {Type: configs.NEWUTS}, {Type: configs.NEWCGROUP},
@@ -193,7 +203,7 @@ func config(root string, p sandbox.Plan) *configs.Config {
 		Hostname:        "sandbox",
 		Networks:        []*configs.Network{{Type: "loopback"}},
 		Mounts: []*configs.Mount{
-			{Device: "bind", Source: filepath.Join(root, "dev"), Destination: "/dev", Flags: unix.MS_BIND | unix.MS_REC},
+			{Device: "bind", Source: c.dev(), Destination: "/dev", Flags: unix.MS_BIND | unix.MS_REC},
 			{Device: "proc", Source: "proc", Destination: "/proc", Flags: unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC},
 		},
 		Cgroups: &cgroups.Cgroup{

@@ -1,5 +1,10 @@
 package container
 
+import "os"
+
+// copiedMax is the largest file of /etc that is copied, in bytes.
+const copiedMax = 256 << 10
+
 // etcShared is what of the host's /etc a sandbox sees, read-only: what
 // compilers, loaders and runtimes look up. No shadow, no keys, no machine-id,
 // nothing an administrator may have written a secret into.
@@ -30,9 +35,24 @@ func (v view) etc() error {
 		}
 	}
 	for _, name := range etcShared {
-		if err := v.same("/etc/" + name); err != nil {
+		if err := v.snapshot("/etc/" + name); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// snapshot shows a host path as it is now. A file is copied: a bind would pin the
+// inode and grow stale all the same, and each mount costs every cell.
+// What not everybody may read keeps its own permissions.
+func (v view) snapshot(path string) error {
+	st, err := os.Lstat(path)
+	if err != nil || !st.Mode().IsRegular() || st.Size() > copiedMax || st.Mode().Perm()&0o004 == 0 {
+		return v.same(path)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return v.file(path, string(b))
 }

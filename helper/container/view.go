@@ -33,23 +33,20 @@ type step struct {
 	run  func() error
 }
 
-// assemble builds the view at dir, an empty directory in the helper's own mount
-// namespace.
-func assemble(dir string, p sandbox.Plan) error {
-	root, err := tmpfs(unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV, map[string]string{"mode": "0755", "size": "4m", "nr_inodes": "4096"})
+// assemble builds the view at dir and its devices at dev, two empty directories in
+// the helper's own mount namespace.
+func assemble(dir, dev string, p sandbox.Plan) error {
+	root, err := mountTmpfs(dir, quiet, "4m")
 	if err != nil {
 		return sandbox.Fail("root", 0, err)
 	}
 	defer unix.Close(root)
-	if err := unix.MoveMount(root, "", unix.AT_FDCWD, dir, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
-		return sandbox.Fail("root", 1, err)
-	}
 	v := view{tree: tree{root}, plan: p}
 	if p.Identity.HostUID > 0 {
 		v.user = owner{p.Identity.HostUID, p.Identity.HostGID}
 	}
 	steps := []step{
-		{"system directories", v.system}, {"etc", v.etc}, {"devices", v.devices}, {"private directories", v.private},
+		{"system directories", v.system}, {"etc", v.etc}, {"devices", func() error { return assembleDevices(dev) }}, {"private directories", v.private},
 	}
 	steps = append(steps, v.registered()...)
 	steps = append(steps, step{"read-only root", v.seal})
@@ -61,6 +58,20 @@ func assemble(dir string, p sandbox.Plan) error {
 	return nil
 }
 
+// mountTmpfs mounts a small tmpfs of mode 0755 at an empty directory and returns
+// its root.
+func mountTmpfs(dir string, attrs int, size string) (int, error) {
+	fd, err := tmpfs(attrs, map[string]string{"mode": "0755", "size": size, "nr_inodes": "4096"})
+	if err != nil {
+		return -1, err
+	}
+	if err := unix.MoveMount(fd, "", unix.AT_FDCWD, dir, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		unix.Close(fd)
+		return -1, fmt.Errorf("cannot mount tmpfs: %w", err)
+	}
+	return fd, nil
+}
+
 // system binds the operating system's own directories read-only, or repeats the
 // link where the host has one (merged /usr).
 func (v view) system() error {
@@ -69,7 +80,7 @@ func (v view) system() error {
 			return err
 		}
 	}
-	for _, d := range []string{"/proc", "/run", "/var/lib", "/var/cache"} {
+	for _, d := range []string{"/proc", "/dev", "/run", "/var/lib", "/var/cache"} {
 		if err := v.directory(d, owner{}); err != nil {
 			return err
 		}
@@ -109,42 +120,41 @@ func (v view) bind(source, target string) error {
 	return v.attach(m, target, owner{})
 }
 
-// devices shows the few device nodes that programs need, each checked to be what
+// assembleDevices makes a /dev of the few nodes that programs need, each checked to be what
 // its name says (a replaced /dev/null is an old attack on container runtimes).
-func (v view) devices() error {
-	dev, err := tmpfs(unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC, map[string]string{"mode": "0755", "size": "64k"})
+func assembleDevices(dir string) error {
+	root, err := mountTmpfs(dir, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC, "64k")
 	if err != nil {
 		return err
 	}
-	if err := v.attach(dev, "/dev", owner{}); err != nil {
-		return err
-	}
+	defer unix.Close(root)
+	dev := tree{root}
 	nodes := map[string]uint64{"null": unix.Mkdev(1, 3), "zero": unix.Mkdev(1, 5), "full": unix.Mkdev(1, 7),
 		"random": unix.Mkdev(1, 8), "urandom": unix.Mkdev(1, 9), "tty": unix.Mkdev(5, 0)}
 	for name, rdev := range nodes {
-		if err := v.device("/dev/"+name, rdev); err != nil {
+		if err := dev.device(name, rdev); err != nil {
 			return err
 		}
 	}
-	for _, d := range []string{"/dev/pts", "/dev/shm"} {
-		if err := v.directory(d, owner{}); err != nil {
-			return err
-		}
-	}
-	links := [][2]string{{"pts/ptmx", "/dev/ptmx"}, {"/proc/self/fd", "/dev/fd"}, {"/proc/self/fd/0", "/dev/stdin"},
-		{"/proc/self/fd/1", "/dev/stdout"}, {"/proc/self/fd/2", "/dev/stderr"}}
+	links := [][2]string{{"pts/ptmx", "ptmx"}, {"/proc/self/fd", "fd"}, {"/proc/self/fd/0", "stdin"},
+		{"/proc/self/fd/1", "stdout"}, {"/proc/self/fd/2", "stderr"}}
 	for _, l := range links {
-		if err := v.link(l[0], l[1]); err != nil {
+		if err := dev.link(l[0], l[1]); err != nil {
 			return err
 		}
 	}
-	return nil
+	for _, d := range []string{"pts", "shm"} {
+		if err := dev.directory(d, owner{}); err != nil {
+			return err
+		}
+	}
+	return sealed(root)
 }
 
-func (v view) device(path string, rdev uint64) error {
-	fd, err := unix.Open(path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+func (t tree) device(name string, rdev uint64) error {
+	fd, err := unix.Open("/dev/"+name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return fmt.Errorf("cannot open %s: %w", path, err)
+		return fmt.Errorf("cannot open /dev/%s: %w", name, err)
 	}
 	defer unix.Close(fd)
 	var st unix.Stat_t
@@ -152,7 +162,7 @@ func (v view) device(path string, rdev uint64) error {
 		return err
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFCHR || st.Rdev != rdev {
-		return fmt.Errorf("cannot use %s of this host: it is not the device %d:%d", path, unix.Major(rdev), unix.Minor(rdev))
+		return fmt.Errorf("cannot use /dev/%s of this host: it is not the device %d:%d", name, unix.Major(rdev), unix.Minor(rdev))
 	}
 	m, err := cloneFD(fd)
 	if err != nil {
@@ -162,7 +172,7 @@ func (v view) device(path string, rdev uint64) error {
 		unix.Close(m)
 		return err
 	}
-	return v.attach(m, path, owner{})
+	return t.attach(m, name, owner{})
 }
 
 // private makes what belongs to this sandbox alone and ends with it.
@@ -254,9 +264,11 @@ func (v view) cache(b sandbox.Bind) error {
 	return nil
 }
 
-// seal makes the root itself read-only; the mounts in it keep their own say.
-func (v view) seal() error {
-	return unix.MountSetattr(v.root, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
+func (v view) seal() error { return sealed(v.root) }
+
+// sealed makes one mount read-only; the mounts in it keep their own say.
+func sealed(root int) error {
+	return unix.MountSetattr(root, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
 }
 
 // mountBelow returns a mount point below root, "" if there is none.
