@@ -17,7 +17,9 @@ import (
 type ExecArguments struct {
 	WorkspaceID string
 	Command     []string
-	Files       []*os.File // codespace run only: stdin, stdout and stderr of the command itself
+	TTY         bool          // a pseudo-terminal instead of pipes
+	Access      policy.Access // "" for the most that is permitted; it can only be lowered
+	Files       []*os.File    // codespace run only: stdin, stdout and stderr of the command itself
 }
 
 // Dispatch is the identity of a started command.
@@ -36,7 +38,7 @@ func (g *Gateway) Exec(ctx context.Context, p Principal, a ExecArguments) (Dispa
 	if err != nil {
 		return Dispatch{}, err
 	}
-	grant, err := policy.Decide(workspace, policy.Action{Kind: policy.Execute})
+	grant, err := policy.Decide(workspace, policy.Action{Kind: policy.Execute, Access: a.Access})
 	if err != nil {
 		return Dispatch{}, fault(err, runner.Unauthorized)
 	}
@@ -45,13 +47,14 @@ func (g *Gateway) Exec(ctx context.Context, p Principal, a ExecArguments) (Dispa
 	if err != nil {
 		return Dispatch{}, err
 	}
-	return g.dispatch(ctx, p, grant, command{id: id, argv: a.Command, files: a.Files, lease: lease})
+	return g.dispatch(ctx, p, grant, command{id: id, argv: a.Command, tty: a.TTY, files: a.Files, lease: lease})
 }
 
 // command is a decided command that holds its lease, if it needs one.
 type command struct {
 	id    string
 	argv  []string
+	tty   bool
 	files []*os.File
 	lease *Lease // nil for a command that cannot write
 }
@@ -64,11 +67,9 @@ func (g *Gateway) dispatch(ctx context.Context, p Principal, grant policy.Grant,
 		c.lease.Release()
 		return Dispatch{}, err
 	}
-	g.mu.Lock()
-	g.execs[c.id] = &exec{owner: p, lease: c.lease, child: child, over: make(chan struct{})}
-	g.mu.Unlock()
+	g.enter(c.id, &exec{owner: p, workspace: grant.Workspace.ID, lease: c.lease, child: child, over: make(chan struct{})})
 	req := runner.ExecRequest{ProcessID: c.id, Workspace: grant.Workspace.ID, Digest: grant.Digest, Access: grant.Access,
-		Argv: c.argv, Attached: c.files != nil}
+		Argv: c.argv, TTY: c.tty, Attached: c.files != nil}
 	// The answer is waited for even if the client is gone: only it tells.
 	res, err := child.Client.Exec(context.WithoutCancel(ctx), req, c.lease.with(c.files))
 	var unsure *wire.Uncertain

@@ -40,15 +40,19 @@ type Gateway struct {
 	child  *wire.Child
 	closed bool
 	execs  map[string]*exec // by process id
+	seq    uint64
 }
 
 // exec is what the gateway keeps of a command: whose it is and its lease.
 type exec struct {
-	owner Principal
-	lease *Lease
-	child *wire.Child
-	gone  func(limit time.Duration) // waits for its processes to be gone; nil if it may not have started
-	over  chan struct{}             // closed by end
+	id        string
+	owner     Principal
+	workspace string
+	seq       uint64 // order of start
+	lease     *Lease
+	child     *wire.Child
+	gone      func(limit time.Duration) // waits for its processes to be gone; nil if it may not have started
+	over      chan struct{}             // closed by end
 }
 
 // end frees what a command held; the caller holds Gateway.mu. Again is harmless.
@@ -159,6 +163,14 @@ func (g *Gateway) ownedBy(child *wire.Child) map[string]*exec {
 		}
 	}
 	return owned
+}
+
+func (g *Gateway) enter(id string, e *exec) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.seq++
+	e.id, e.seq = id, g.seq
+	g.execs[id] = e
 }
 
 // ended frees a command's lease. The runner's socket delivers it before any

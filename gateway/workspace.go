@@ -25,6 +25,7 @@ type Execution struct {
 	Files         string         `json:"files"`            // "none" until file tools exist
 	Process       string         `json:"process"`          // "write", "read"
 	TTY           bool           `json:"tty"`
+	Stdin         string         `json:"stdin"`
 	Serialization string         `json:"serialization"`
 	Isolation     []string       `json:"isolation"` // layers in force
 	Network       string         `json:"network"`   // how it is enforced
@@ -89,8 +90,8 @@ func describe(w policy.Workspace) Workspace {
 func execution(w policy.Workspace, s runner.Support) *Execution {
 	l := w.Limits
 	return &Execution{
-		Available: s.Available, Reason: s.Reason, Files: "none", Process: string(w.Access), TTY: s.TTY,
-		Serialization: "one writing command at a time",
+		Available: s.Available, Reason: s.Reason, Files: "none", Process: string(w.Access), TTY: s.Available, Stdin: "open pipe or terminal, 1 MiB ahead of the command",
+		Serialization: "one writing command at a time; commands with access read run beside it",
 		Isolation:     s.Layers, Network: s.Network, Enforcement: string(w.Enforcement),
 		Protected: "not enforced yet: a command can write .git/hooks and other files that host tools run later",
 		Lifetimes: "/tmp and $HOME are shared by the workspace's commands and end with its sandbox; /dev/shm ends with each command; caches stay",

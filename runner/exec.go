@@ -10,8 +10,6 @@ import (
 	"codespace/policy"
 	"codespace/sandbox"
 	"codespace/sandbox/message"
-
-	"golang.org/x/sys/unix"
 )
 
 const (
@@ -70,7 +68,8 @@ func (r *Runner) start(ctx context.Context, p *process, g policy.Grant, files []
 		return err
 	}
 	p.leave = func() { r.sandboxes.leave(box) }
-	cell, err := r.sandboxes.cell(ctx, box, g.Access == policy.AccessWrite)
+	wish := sandbox.Wish{Writable: g.Access == policy.AccessWrite, Terminal: p.tty}
+	cell, err := r.sandboxes.take(ctx, box, wish)
 	if err != nil {
 		p.leave()
 		return err
@@ -80,6 +79,7 @@ func (r *Runner) start(ctx context.Context, p *process, g policy.Grant, files []
 		p.leave()
 		return err
 	}
+	r.sandboxes.refill(box, wish) // behind the launch
 	return r.release(p)
 }
 
@@ -99,29 +99,26 @@ func (r *Runner) release(p *process) error {
 	return nil
 }
 
-// launch releases the cell with the command's streams: the caller's own, or a
-// pipe each for stdin and for stdout and stderr together.
+// launch releases the cell with the command's streams.
 func (p *process) launch(cell *sandbox.Cell, w policy.Workspace, files []*os.File) error {
-	l := sandbox.Launch{Argv: p.argv, Env: sandbox.Environment(w), Cwd: w.Root}
-	if p.attached {
-		copy(l.Files[:], files)
-		files = files[3:]
-	} else if err := p.pipes(&l); err != nil {
+	p.cell, p.tree = cell, cell.Tree()
+	l := sandbox.Launch{Argv: p.argv, Env: sandbox.Environment(w, p.tty), Cwd: w.Root}
+	theirs, rest, err := p.connect(files)
+	if err != nil {
 		return err
 	}
-	p.tree = cell.Tree()
+	l.Files = theirs
 	p.status.Receipt = cell.Receipt
 	p.status.Started = time.Now()
-	err := launchWithin(cell, l)
-	message.CloseAll(l.Files[:]) // the command has its own
+	err = launchWithin(cell, l)
+	message.CloseAll(theirs[:]) // the command has its own
 	if err != nil {
 		p.closeStreams()
 		return err
 	}
-	if len(files) > 0 {
-		p.lease = files[0]
+	if len(rest) > 0 {
+		p.lease = rest[0]
 	}
-	p.cell = cell
 	return nil
 }
 
@@ -129,32 +126,6 @@ func launchWithin(cell *sandbox.Cell, l sandbox.Launch) error {
 	hung := time.AfterFunc(cellTimeout, cell.Kill)
 	defer hung.Stop()
 	return cell.Launch(l)
-}
-
-// pipes makes the command's streams. Its ends are blocking, ours are not.
-func (p *process) pipes(l *sandbox.Launch) error {
-	var in, out [2]int
-	if err := unix.Pipe2(in[:], unix.O_CLOEXEC); err != nil {
-		return os.NewSyscallError("pipe2", err)
-	}
-	if err := unix.Pipe2(out[:], unix.O_CLOEXEC); err != nil {
-		unix.Close(in[0])
-		unix.Close(in[1])
-		return os.NewSyscallError("pipe2", err)
-	}
-	unix.SetNonblock(out[0], true)
-	unix.SetNonblock(in[1], true)
-	p.stdin, p.stdout = os.NewFile(uintptr(in[1]), "stdin"), os.NewFile(uintptr(out[0]), "stdout")
-	stdout := os.NewFile(uintptr(out[1]), "stdout")
-	l.Files = [3]*os.File{os.NewFile(uintptr(in[0]), "stdin"), stdout, stdout}
-	return nil
-}
-
-func (p *process) closeStreams() {
-	if !p.attached {
-		p.stdin.Close()
-		p.stdout.Close()
-	}
 }
 
 // faultOf turns what went wrong on the way to a running command into what a

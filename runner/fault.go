@@ -16,6 +16,7 @@ const (
 	ProcessSpawnFailed Code = "PROCESS_SPAWN_FAILED"
 	ProcessLimit       Code = "PROCESS_LIMIT"
 	ProcessNotFound    Code = "PROCESS_NOT_FOUND"
+	ProcessNotTTY      Code = "PROCESS_NOT_TTY"
 	ProcessNotRunning  Code = "PROCESS_NOT_RUNNING"
 	RunnerUnavailable  Code = "RUNNER_UNAVAILABLE"
 	Internal           Code = "INTERNAL"

@@ -27,20 +27,23 @@ const (
 type process struct {
 	id, workspace string
 	argv          []string
-	attached      bool
+	attached, tty bool
 	limits        policy.Limits
 
 	// Set before the supervisor starts and constant from then on.
-	cell          *sandbox.Cell
-	stdin, stdout *os.File // our ends; nil when attached
-	lease         *os.File // nil if none; held until the tree is gone
-	out           *Output
-	tree          sandbox.Tree
-	leave         func() // gives the sandbox back
+	cell         *sandbox.Cell
+	stdin        *stdin   // nil when attached
+	pipe, stdout *os.File // our ends; nil when attached or, pipe, with a terminal
+	from, to     *os.File // the caller's streams that a terminal is joined with
+	lease        *os.File // nil if none; held until the tree is gone
+	out          *Output
+	tree         sandbox.Tree
+	leave        func() // gives the sandbox back
 
-	stop  chan struct{} // closed by terminate
-	once  sync.Once
-	event chan sandbox.Event // closed when PID 1 is gone
+	stop    chan struct{} // closed by terminate
+	once    sync.Once
+	event   chan sandbox.Event // closed when PID 1 is gone
+	drained chan struct{}      // closed at the end of output that is kept here
 
 	ended, visible bool // guarded by Runner.mu
 
@@ -50,9 +53,9 @@ type process struct {
 
 func newProcess(req ExecRequest, l policy.Limits) *process {
 	return &process{
-		id: req.ProcessID, workspace: req.Workspace, argv: req.Argv, attached: req.Attached, limits: l,
-		out: NewOutput(l.Output), stop: make(chan struct{}), event: make(chan sandbox.Event, 2),
-		status: Status{ProcessID: req.ProcessID, Workspace: req.Workspace, State: Running},
+		id: req.ProcessID, workspace: req.Workspace, argv: req.Argv, attached: req.Attached, tty: req.TTY, limits: l,
+		out: NewOutput(l.Output), stop: make(chan struct{}), event: make(chan sandbox.Event, 2), drained: make(chan struct{}),
+		status: Status{ProcessID: req.ProcessID, Workspace: req.Workspace, State: Running, TTY: req.TTY},
 	}
 }
 
@@ -72,13 +75,14 @@ func (p *process) snapshot() Status {
 
 // supervise lives from Started until the tree is gone, then settles the status.
 func (r *Runner) supervise(p *process) {
-	pumped := make(chan struct{})
-	go p.pump(pumped)
+	p.pump()
 	go p.listen()
-	w := watch{process: p, pumped: pumped}
+	w := watch{process: p}
 	w.untilEmpty()
-	p.cell.Gone()
-	p.finishOutput(pumped)
+	if !w.last.Empty { // else only our own PID 1 is left, and it is ending
+		p.cell.Gone()
+	}
+	p.finishOutput()
 	status := w.verdict(p.cell.Leaf.Spent())
 	if p.lease != nil {
 		p.lease.Close()
@@ -91,27 +95,9 @@ func (r *Runner) supervise(p *process) {
 	tell(Ended{ProcessID: p.id, Workspace: p.workspace})
 	p.status = status
 	p.mu.Unlock()
+	p.closeStreams()
 	r.retire(p)
 	p.cell.Close()
-}
-
-// pump moves output into the ring until nobody can write any more.
-func (p *process) pump(done chan<- struct{}) {
-	defer close(done)
-	if !p.attached {
-		p.out.ReadFrom(p.stdout)
-	}
-}
-
-// finishOutput marks the end of the output. The tree is gone, so the pipe is at
-// its end unless a descriptor of it was handed to another command.
-func (p *process) finishOutput(pumped <-chan struct{}) {
-	if !p.attached {
-		p.stdout.SetReadDeadline(time.Now().Add(closeFor))
-		<-pumped
-	}
-	p.closeStreams()
-	p.out.Close()
 }
 
 // listen turns the cell's messages into events.
@@ -129,7 +115,6 @@ func (p *process) listen() {
 // watch is the supervisor's state: what has happened to one process so far.
 type watch struct {
 	*process
-	pumped  <-chan struct{}
 	exited  *sandbox.Event // the argv's own end, nil while it runs
 	last    sandbox.Event
 	reason  Termination // ByTimeout or ByTerminate, "" if neither
@@ -153,7 +138,7 @@ func (w *watch) untilEmpty() {
 			wall.Stop()
 			drain.Reset(drainFor)
 			if !w.attached {
-				drained = w.pumped
+				drained = w.drained
 			}
 		case <-wall.C:
 			w.end(ByTimeout, grace)

@@ -30,6 +30,7 @@ type ExecRequest struct {
 	Digest    string        `json:"policy_digest"` // of the workspace as the gateway decided it
 	Access    policy.Access `json:"access"`
 	Argv      []string      `json:"argv"`
+	TTY       bool          `json:"tty,omitempty"`      // a pseudo-terminal, 24 by 80, instead of pipes
 	Attached  bool          `json:"attached,omitempty"` // three descriptors come with the request: stdin, stdout, stderr
 }
 
@@ -72,6 +73,7 @@ type Status struct {
 	ProcessID    string          `json:"process_id"`
 	Workspace    string          `json:"workspace_id"`
 	State        State           `json:"state"`
+	TTY          bool            `json:"tty"`
 	Termination  Termination     `json:"termination,omitempty"`
 	ExitCode     *int            `json:"exit_code,omitempty"`
 	Signal       string          `json:"signal,omitempty"` // "SIGKILL"

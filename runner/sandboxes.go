@@ -30,6 +30,10 @@ type sandboxes struct {
 	helper *helper
 	boxes  map[string]*box // by workspace: the one new commands enter
 	made   int
+	pooled int  // prepared cells in all boxes
+	ended  bool // nothing is prepared any more
+
+	refills sync.WaitGroup // background work on cells
 }
 
 // helper is one running codespace-helper.
@@ -50,8 +54,12 @@ type box struct {
 	receipt    sandbox.Receipt // this and err are set before ready is closed
 	err        error
 
-	live  int  // guarded by sandboxes.boxMu
-	stale bool // likewise
+	// Guarded by sandboxes.boxMu.
+	live  int
+	stale bool
+	pools map[sandbox.Wish]*pool
+	idle  *time.Timer
+	used  time.Time // when its last command ended
 }
 
 // enter returns the sandbox of a decided workspace, building it if there is none
@@ -101,7 +109,9 @@ func (s *sandboxes) newBoxLocked(g policy.Grant, root sandbox.Root) (*box, error
 		return nil, err
 	}
 	s.made++
-	b := &box{id: fmt.Sprintf("%s-%d", h.prefix, s.made), digest: g.Digest, root: root, helper: h, ready: make(chan struct{})}
+	b := &box{id: fmt.Sprintf("%s-%d", h.prefix, s.made), digest: g.Digest, root: root, helper: h, ready: make(chan struct{}), pools: map[sandbox.Wish]*pool{}}
+	b.used = time.Now()
+	b.idle = time.AfterFunc(boxIdle, func() { s.idled(b) })
 	s.boxes[g.Workspace.ID] = b
 	return b, nil
 }
@@ -138,10 +148,10 @@ func (s *sandboxes) prepare(b *box, g policy.Grant, st unix.Stat_t) (sandbox.Rec
 }
 
 // cell makes one cell. A helper that hangs is ended: it must not hold commands.
-func (s *sandboxes) cell(ctx context.Context, b *box, writable bool) (*sandbox.Cell, error) {
+func (s *sandboxes) cell(ctx context.Context, b *box, w sandbox.Wish) (*sandbox.Cell, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, cellTimeout, errors.New("the cell was not ready within "+cellTimeout.String()))
 	defer cancel()
-	c, err := b.helper.Cell(ctx, b.id, writable)
+	c, err := b.helper.Cell(ctx, b.id, w)
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		b.helper.cmd.Process.Kill()
 	}
@@ -151,9 +161,12 @@ func (s *sandboxes) cell(ctx context.Context, b *box, writable bool) (*sandbox.C
 // leave gives a box back after a command.
 func (s *sandboxes) leave(b *box) {
 	s.boxMu.Lock()
-	b.live--
+	defer s.boxMu.Unlock()
+	if b.live--; b.live == 0 && !b.stale {
+		b.used = time.Now()
+		b.idle.Reset(poolIdle)
+	}
 	s.putAwayLocked(b)
-	s.boxMu.Unlock()
 }
 
 // retireLocked takes a box out of use; it goes when its last command has ended.
@@ -164,6 +177,8 @@ func (s *sandboxes) retireLocked(b *box) {
 		}
 	}
 	b.stale = true
+	b.idle.Stop()
+	s.drainLocked(b)
 	s.putAwayLocked(b)
 }
 
@@ -237,7 +252,13 @@ func (s *sandboxes) helperLocked() (*helper, error) {
 func (s *sandboxes) close() {
 	s.boxMu.Lock()
 	h := s.helper
+	s.ended = true
+	for _, b := range s.boxes {
+		b.idle.Stop()
+		s.drainLocked(b)
+	}
 	s.boxMu.Unlock()
+	s.refills.Wait()
 	if h == nil {
 		return
 	}

@@ -168,6 +168,17 @@ func (r *Runner) Status(ctx context.Context, id string) (Status, error) {
 	return p.snapshot(), nil
 }
 
+// List tells the status of those of the processes that are known, in order.
+func (r *Runner) List(ctx context.Context, ids []string) ([]Status, error) {
+	list := []Status{}
+	for _, id := range ids {
+		if p, err := r.find(id); err == nil {
+			list = append(list, p.snapshot())
+		}
+	}
+	return list, nil
+}
+
 // Read returns output from a cursor on. A process whose streams were handed to
 // it by the caller has none here.
 func (r *Runner) Read(ctx context.Context, req ReadRequest) (ReadResult, error) {

@@ -24,6 +24,10 @@ type Cell struct {
 	Leaf    Leaf
 	PID     int // of its PID 1, as this process names it
 
+	// Terminal is the master of the command's pseudo-terminal, 24 by 80; nil if it
+	// has none. Close does not close it: what was written to it may still be read.
+	Terminal *os.File
+
 	ch    *message.Channel
 	pidfd *os.File
 	buf   []byte
@@ -38,31 +42,48 @@ type Event struct {
 	MaxRSS int64           // bytes, of the largest process reaped so far
 }
 
-func newCell(a answer) (*Cell, error) {
-	if len(a.files) != 2 {
+func newCell(a answer, w Wish) (*Cell, error) {
+	want := 2
+	if w.Terminal {
+		want = 3
+	}
+	if len(a.files) != want {
 		message.CloseAll(a.files)
-		return nil, fmt.Errorf("cannot use cell: %d descriptors came with it, want 2", len(a.files))
+		return nil, fmt.Errorf("cannot use cell: %d descriptors came with it, want %d", len(a.files), want)
 	}
 	ch, err := message.New(a.files[0])
 	if err != nil {
-		a.files[1].Close()
+		message.CloseAll(a.files)
 		return nil, err
 	}
-	fd := int(a.files[1].Fd())
-	defer a.files[1].Close()
-	// The poller takes only non-blocking descriptors; a pidfd is polled, never read.
-	dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
+	c := &Cell{Receipt: a.reply.Receipt, Leaf: a.reply.Leaf, PID: a.reply.PID, ch: ch}
+	if c.pidfd, err = polled(a.files[1]); err == nil && w.Terminal {
+		c.Terminal, err = polled(a.files[2])
+	}
+	if err != nil {
+		message.CloseAll(a.files)
+		ch.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// polled returns the same open file for use with the poller, which takes only
+// non-blocking descriptors. It closes f.
+func polled(f *os.File) (*os.File, error) {
+	dup, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 3)
+	f.Close()
 	if err == nil {
 		err = unix.SetNonblock(dup, true)
 	}
 	if err != nil {
-		ch.Close()
 		return nil, os.NewSyscallError("fcntl", err)
 	}
-	return &Cell{Receipt: a.reply.Receipt, Leaf: a.reply.Leaf, PID: a.reply.PID, ch: ch, pidfd: os.NewFile(uintptr(dup), "pidfd")}, nil
+	return os.NewFile(uintptr(dup), f.Name()), nil
 }
 
-// Launch is one command for a cell. Files are its stdin, stdout and stderr.
+// Launch is one command for a cell. Files are its stdin, stdout and stderr; a cell
+// with a terminal has its own and takes none.
 type Launch struct {
 	Argv, Env []string
 	Cwd       string
@@ -72,7 +93,10 @@ type Launch struct {
 // Launch starts the command and returns once its own image runs. A *Failure
 // with Launch set says why it does not; the cell is spent either way.
 func (c *Cell) Launch(l Launch) error {
-	files := l.Files[:]
+	var files []*os.File
+	if c.Terminal == nil {
+		files = l.Files[:]
+	}
 	m := message.Message{Kind: message.KindLaunch}
 	for _, a := range l.Argv {
 		m.String(message.TagArg, a)
@@ -152,6 +176,19 @@ func (c *Cell) Signal(sig int, tree bool) error {
 		return nil
 	}
 	return err
+}
+
+// Ready reports whether PID 1 still waits for its launch.
+func (c *Cell) Ready() bool {
+	raw, err := c.pidfd.SyscallConn()
+	alive := false
+	if err == nil {
+		raw.Control(func(fd uintptr) {
+			n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+			alive = n == 0 && err == nil
+		})
+	}
+	return alive
 }
 
 // Kill ends every process of the cell at once. It does not wait; Gone does.

@@ -53,13 +53,13 @@ func (h *Helper) Prepare(ctx context.Context, p Plan) (Receipt, error) {
 }
 
 // Cell makes one cell in a prepared sandbox. The caller closes it.
-func (h *Helper) Cell(ctx context.Context, sandbox string, writable bool) (*Cell, error) {
-	a, err := h.call(ctx, request{Verb: verbCell, Sandbox: sandbox, Writable: writable})
+func (h *Helper) Cell(ctx context.Context, sandbox string, w Wish) (*Cell, error) {
+	a, err := h.call(ctx, request{Verb: verbCell, Sandbox: sandbox, Wish: w})
 	if err != nil {
 		message.CloseAll(a.files)
 		return nil, err
 	}
-	return newCell(a)
+	return newCell(a, w)
 }
 
 // Release puts a sandbox away with everything that still runs in it.

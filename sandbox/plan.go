@@ -128,11 +128,15 @@ func (p Plan) paths() []string {
 }
 
 // Environment is the environment of every command of a workspace: a small fixed
-// set, then the operator's own, sorted. Nothing of the daemon's is inherited.
-func Environment(w policy.Workspace) []string {
+// set (TERM with a terminal), then the operator's own, sorted. Nothing of the
+// daemon's is inherited.
+func Environment(w policy.Workspace, terminal bool) []string {
 	env := map[string]string{
 		"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/go/bin",
 		"HOME": Home, "USER": "sandbox", "LOGNAME": "sandbox", "SHELL": "/bin/sh", "LANG": "C.UTF-8", "TMPDIR": "/tmp",
+	}
+	if terminal {
+		env["TERM"] = "xterm-256color"
 	}
 	for k, v := range w.Variables {
 		env[k] = v

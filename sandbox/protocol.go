@@ -6,17 +6,17 @@ package sandbox
 //	runner                               helper
 //	  Prepare(plan) ───────────────────────▶  libcontainer builds the sandbox
 //	  ◀──────────── Prepared(receipt) | Failed(step, index, errno, reason)
-//	  Cell(sandbox, writable) ─────────────▶  the factory clones, the cell locks
-//	  ◀── Cell(receipt, leaf) + 2 descriptors    itself down, the kernel's view
+//	  Cell(sandbox, wish) ─────────────────▶  the factory clones, the cell locks
+//	  ◀── Cell(receipt, leaf) + descriptors      itself down, the kernel's view
 //	      | Failed(...)                          is read back
 //	  Release(sandbox) ────────────────────▶  the factory ends, and all of it
 //	  ◀──────────────────────────── Released
 //
-// The two descriptors are the cell's own socket and a pidfd of its PID 1. From
-// there on the runner speaks to the cell alone, in the messages of package message:
+// The descriptors are the cell's own socket, a pidfd of its PID 1, and the master of
+// its pseudo-terminal if the command is to have one. From there on the runner speaks to the cell alone, in the messages of package message:
 //
 //	runner                               cell (PID 1)
-//	  Launch(argv, env, cwd) + stdin, stdout, stderr ──▶
+//	  Launch(argv, env, cwd) + streams ──▶
 //	  ◀──────────────── Started | Failed(step, errno, reason)
 //	  Signal(number, tree) ──▶             ◀── Exited(wait status, usage)
 //	                                       ◀── Empty(usage), then the end
@@ -43,13 +43,19 @@ const (
 	verbRelease verb = "release"
 )
 
+// Wish is what a cell is asked to be.
+type Wish struct {
+	Writable bool `json:"writable,omitempty"` // it may change the workspace
+	Terminal bool `json:"terminal,omitempty"` // its command gets a pseudo-terminal
+}
+
 type request struct {
-	Version  int    `json:"version"`
-	ID       uint64 `json:"id"`
-	Verb     verb   `json:"verb"`
-	Plan     *Plan  `json:"plan,omitempty"`
-	Sandbox  string `json:"sandbox,omitempty"`
-	Writable bool   `json:"writable,omitempty"`
+	Version int    `json:"version"`
+	ID      uint64 `json:"id"`
+	Verb    verb   `json:"verb"`
+	Plan    *Plan  `json:"plan,omitempty"`
+	Sandbox string `json:"sandbox,omitempty"`
+	Wish    Wish   `json:"wish,omitzero"`
 }
 
 type reply struct {
@@ -60,8 +66,8 @@ type reply struct {
 	PID     int      `json:"pid,omitempty"`
 }
 
-// Made is a cell that is locked down. Files are its socket and the pidfd of its
-// PID 1, in this order.
+// Made is a cell that is locked down. Files are its socket, the pidfd of its PID 1
+// and the master of its terminal if it was asked to have one, in this order.
 type Made struct {
 	Receipt Receipt
 	Leaf    Leaf
@@ -73,7 +79,7 @@ type Made struct {
 // cross as they are.
 type Builder struct {
 	Prepare func(Plan) (Receipt, error)
-	Cell    func(sandbox string, writable bool) (Made, error)
+	Cell    func(sandbox string, w Wish) (Made, error)
 	Release func(sandbox string) error
 }
 
@@ -157,7 +163,7 @@ func (b Builder) answer(r request) answer {
 		}
 	case r.Verb == verbCell:
 		var m Made
-		m, err = b.Cell(r.Sandbox, r.Writable)
+		m, err = b.Cell(r.Sandbox, r.Wish)
 		a.reply.Receipt, a.reply.Leaf, a.reply.PID, a.files = m.Receipt, m.Leaf, m.PID, m.Files
 	case r.Verb == verbRelease:
 		err = b.Release(r.Sandbox)

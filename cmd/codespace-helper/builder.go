@@ -87,27 +87,27 @@ func cellConfig(p sandbox.Plan, s seccomp.Programs) cell.Config {
 // prove makes one cell and puts it away: a sandbox that cannot make cells is
 // found out when it is built.
 func (x *box) prove() (sandbox.Receipt, error) {
-	m, err := x.cell(x.plan.Writable)
+	m, err := x.cell(sandbox.Wish{Writable: x.plan.Writable, Terminal: true})
 	message.CloseAll(m.Files)
 	m.Leaf.Remove()
 	return m.Receipt, err
 }
 
-func (b *builder) cell(id string, writable bool) (sandbox.Made, error) {
+func (b *builder) cell(id string, w sandbox.Wish) (sandbox.Made, error) {
 	b.mu.Lock()
 	x := b.boxes[id]
 	b.mu.Unlock()
 	if x == nil {
 		return sandbox.Made{}, &sandbox.Failure{Step: "cell", Reason: "no sandbox " + id}
 	}
-	return x.cell(writable)
+	return x.cell(w)
 }
 
-func (x *box) cell(writable bool) (sandbox.Made, error) {
-	if writable && !x.plan.Writable {
+func (x *box) cell(w sandbox.Wish) (sandbox.Made, error) {
+	if w.Writable && !x.plan.Writable {
 		return sandbox.Made{}, &sandbox.Failure{Step: "cell", Reason: "the workspace is read-only"}
 	}
-	n, err := x.factory.Clone(writable)
+	n, err := x.factory.Clone(w)
 	if err != nil {
 		return sandbox.Made{}, err
 	}
@@ -123,7 +123,6 @@ func (x *box) cell(writable bool) (sandbox.Made, error) {
 // finish places a cloned cell in its cgroup, lets it lock itself down and reads
 // back what the kernel shows of it.
 func (x *box) finish(n *cell.Newborn) (m sandbox.Made, err error) {
-	m.Files = []*os.File{n.Socket, n.PIDFD}
 	if m.PID, err = n.PID(); err != nil {
 		return m, err
 	}
@@ -138,6 +137,7 @@ func (x *box) finish(n *cell.Newborn) (m sandbox.Made, err error) {
 	if err := n.Finish(); err != nil {
 		return m, err
 	}
+	m.Files = n.Files()
 	m.Receipt, err = x.plan.Inspect(m.PID, m.Leaf)
 	return m, err
 }

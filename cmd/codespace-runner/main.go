@@ -63,7 +63,8 @@ func serve() error {
 	defer stop()
 	peer := wire.Peer{PID: os.Getppid(), Digest: runner.RegistryDigest(registry)}
 	err = wire.Serve(ctx, listener, peer, wire.Handler{
-		Exec: r.Exec, Read: r.Read, Status: r.Status, Terminate: r.Terminate, Signal: r.Signal, Support: r.Support, Subscribe: r.Subscribe,
+		Exec: r.Exec, Read: r.Read, Status: r.Status, Terminate: r.Terminate, Signal: r.Signal,
+		Write: r.Write, Resize: r.Resize, List: r.List, Support: r.Support, Subscribe: r.Subscribe,
 	})
 	if errors.Is(err, context.Canceled) {
 		return nil

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"codespace/gateway"
+	"codespace/policy"
 	"codespace/runner"
 
 	"github.com/spf13/cobra"
@@ -21,8 +22,9 @@ import (
 
 type runFlags struct {
 	embedded
-	json   bool
-	noWait bool
+	json     bool
+	noWait   bool
+	readOnly bool
 }
 
 func runCommand() *cobra.Command {
@@ -35,6 +37,9 @@ passed through. The exit status is the command's own; 124: the time limit ended
 it; 125: usage, or no sandbox could be built and nothing ran; 126: the command is
 not executable; 127: not found; 128+n: signal n ended it.
 
+When standard input is a terminal the command gets one of its own, which follows
+the size of yours.
+
 One command at a time may change a workspace: another waits, at most --timeout.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, argv []string) error { return run(&flags, argv) },
@@ -42,6 +47,7 @@ One command at a time may change a workspace: another waits, at most --timeout.`
 	flags.register(cmd)
 	cmd.Flags().SetInterspersed(false)
 	cmd.Flags().BoolVar(&flags.json, "json", false, "when the command has ended, write how as one line of JSON to standard error")
+	cmd.Flags().BoolVar(&flags.readOnly, "read-only", false, "mount the workspace read-only; runs beside a command that changes it")
 	cmd.Flags().BoolVar(&flags.noWait, "no-wait", false, "exit 125 instead of waiting for another command to end")
 	return cmd
 }
@@ -83,11 +89,16 @@ func (r *oneRun) run() error {
 		return err
 	}
 	d, err := r.start(streams)
-	streams.started()
 	if err != nil {
 		return startStatus(err)
 	}
 	r.warn(d.Receipt)
+	restore, err := r.terminal(d.ProcessID)
+	if err != nil {
+		return err
+	}
+	defer restore()
+	streams.started()
 	go r.passSignals(d.ProcessID)
 	end, err := r.Wait(context.Background(), cli, d.ProcessID)
 	if err != nil {
@@ -95,6 +106,7 @@ func (r *oneRun) run() error {
 		return status(exitSandbox)
 	}
 	streams.drain()
+	restore()
 	if r.flags.json {
 		if err := report(end); err != nil {
 			return err
@@ -116,7 +128,7 @@ func (r *oneRun) start(s *streams) (gateway.Dispatch, error) {
 	})
 	defer func() { note().Stop() }()
 	for {
-		d, err := r.Exec(ctx, cli, gateway.ExecArguments{WorkspaceID: r.workspace, Command: r.argv, Files: s.theirs[:]})
+		d, err := r.Exec(ctx, cli, r.arguments(s))
 		var f *runner.Fault
 		if !errors.As(err, &f) || f.Code != runner.WorkspaceBusy || r.flags.noWait {
 			return d, err
@@ -126,6 +138,14 @@ func (r *oneRun) start(s *streams) (gateway.Dispatch, error) {
 			return d, errors.Join(stop, err)
 		}
 	}
+}
+
+func (r *oneRun) arguments(s *streams) gateway.ExecArguments {
+	a := gateway.ExecArguments{WorkspaceID: r.workspace, Command: r.argv, TTY: onTerminal(), Files: s.theirs[:]}
+	if r.flags.readOnly {
+		a.Access = policy.AccessRead
+	}
+	return a
 }
 
 // await waits for the lease; the error says why to give up.

@@ -20,6 +20,8 @@ func (a arguments) has(key string) bool { _, ok := a[key]; return ok }
 
 func (a arguments) text(key string) string { s, _ := a[key].(string); return s }
 
+func (a arguments) boolean(key string) bool { b, _ := a[key].(bool); return b }
+
 func (a arguments) integer(key string, otherwise int64) int64 {
 	if n, ok := a[key].(int64); ok {
 		return n

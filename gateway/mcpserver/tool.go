@@ -39,7 +39,10 @@ func tools() []tool {
 		workspaceInfo(),
 		execCommand(),
 		readProcess(),
+		writeStdin(),
 		processStatus(),
+		processList(),
+		processResize(),
 		terminateProcess(),
 	}
 }

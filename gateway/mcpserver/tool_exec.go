@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"codespace/gateway"
+	"codespace/policy"
 	"codespace/runner"
 )
 
@@ -30,7 +31,9 @@ func execCommand() tool {
 const execInput = `{"type":"object","additionalProperties":false,"required":["workspace_id","command"],"properties":{
 "workspace_id":{"type":"string","description":"The workspace to run in; workspace_info lists them."},
 "command":{"type":"array","minItems":1,"maxItems":32768,"items":{"type":"string"},
-"description":"The program and its arguments, one string each. No shell reads them: for pipes or variables send [\"sh\",\"-c\",\"...\"]."}}}`
+"description":"The program and its arguments, one string each. No shell reads them: for pipes or variables send [\"sh\",\"-c\",\"...\"]."},
+"tty":{"type":"boolean","description":"Give it a terminal of 24 rows and 80 columns instead of pipes."},
+"access":{"type":"string","enum":["write","read"],"description":"read mounts the workspace read-only and runs beside a writing command; the default is write where the profile allows it."}}}`
 
 const execOutput = `{"type":"object","properties":{
 "process_id":{"type":"string"},
@@ -45,6 +48,8 @@ func runExecCommand(ctx context.Context, c *call) (reply, error) {
 	d, err := c.gateway.Exec(context.WithoutCancel(ctx), c.principal, gateway.ExecArguments{
 		WorkspaceID: c.arguments.text("workspace_id"),
 		Command:     command,
+		TTY:         c.arguments.boolean("tty"),
+		Access:      policy.Access(c.arguments.text("access")),
 	})
 	if err != nil {
 		return reply{}, err

@@ -29,8 +29,13 @@ func runTerminateProcess(ctx context.Context, c *call) (reply, error) {
 }
 
 func terminated(id string) reply {
+	return done(id, "process "+id+" has ended or is being ended; process_status tells how")
+}
+
+// done is the answer of a tool that has nothing to tell but that it did it.
+func done(id, header string) reply {
 	return reply{
-		header: "process " + id + " has ended or is being ended; process_status tells how",
+		header: header,
 		value: struct {
 			OK        bool   `json:"ok"`
 			ProcessID string `json:"process_id"`

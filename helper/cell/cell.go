@@ -135,18 +135,16 @@ func (f *Factory) Close() error { return f.ch.Close() }
 type Newborn struct {
 	Socket *os.File // the cell's own
 	PIDFD  *os.File // of its PID 1
+	Master *os.File // of its pseudo-terminal, once finished; nil if it has none
 }
 
 // Clone makes a cell, which then waits for Finish.
-func (f *Factory) Clone(writable bool) (*Newborn, error) {
+func (f *Factory) Clone(w sandbox.Wish) (*Newborn, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	m := message.Message{Kind: message.KindCell}
-	w := uint32(0)
-	if writable {
-		w = 1
-	}
-	if err := f.ch.Send(m.Uint32(message.TagWritable, w).Encode()); err != nil {
+	m.Uint32(message.TagWritable, number(w.Writable)).Uint32(message.TagTerminal, number(w.Terminal))
+	if err := f.ch.Send(m.Encode()); err != nil {
 		return nil, sandbox.Fail("factory", 3, err)
 	}
 	files, err := expect(f.ch, message.KindCloned, 2)
@@ -186,15 +184,23 @@ func (n *Newborn) Finish() error {
 // Kill ends a cell that is of no use.
 func (n *Newborn) Kill() {
 	unix.PidfdSendSignal(int(n.PIDFD.Fd()), unix.SIGKILL, nil, 0)
-	n.Socket.Close()
-	n.PIDFD.Close()
+	message.CloseAll(n.Files())
+}
+
+// Files are what a runner gets of the cell.
+func (n *Newborn) Files() []*os.File {
+	files := []*os.File{n.Socket, n.PIDFD}
+	if n.Master != nil {
+		files = append(files, n.Master)
+	}
+	return files
 }
 
 func (n *Newborn) awaitReady() error {
-	buf := make([]byte, 4096)
-	size, _, err := unix.Recvfrom(int(n.Socket.Fd()), buf, 0)
+	buf, oob := make([]byte, 4096), make([]byte, unix.CmsgSpace(4))
+	size, control, _, _, err := unix.Recvmsg(int(n.Socket.Fd()), buf, oob, unix.MSG_CMSG_CLOEXEC)
 	for err == unix.EINTR {
-		size, _, err = unix.Recvfrom(int(n.Socket.Fd()), buf, 0)
+		size, control, _, _, err = unix.Recvmsg(int(n.Socket.Fd()), buf, oob, unix.MSG_CMSG_CLOEXEC)
 	}
 	if err != nil {
 		return sandbox.Fail("cell", 0, err)
@@ -202,7 +208,21 @@ func (n *Newborn) awaitReady() error {
 	if size == 0 {
 		return &sandbox.Failure{Step: "cell", Index: 1, Reason: "it ended before it was ready"}
 	}
+	files, err := message.Files(oob[:control])
+	if err == nil && len(files) == 1 {
+		n.Master = files[0]
+	}
+	if err != nil {
+		return sandbox.Fail("cell", 3, err)
+	}
 	return check(buf[:size], message.KindReady)
+}
+
+func number(b bool) uint32 {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 func expect(ch *message.Channel, k message.Kind, n int) ([]*os.File, error) {

@@ -24,12 +24,12 @@
 
 enum kind {
 	KIND_CONFIG = 1, /* helper -> factory, once; the body lies in a memfd */
-	KIND_READY = 2,  /* factory -> helper, cell -> helper */
+	KIND_READY = 2,  /* factory -> helper, cell -> helper; with a terminal's master */
 	KIND_CELL = 3,   /* helper -> factory: make one */
 	KIND_CLONED = 4, /* factory -> helper, with the cell's socket and pidfd */
 	KIND_PLACED = 5, /* helper -> cell: you are in your cgroup */
 	KIND_FAILED = 6, /* any -> its peer: step, index, errno, reason */
-	KIND_LAUNCH = 7, /* runner -> cell, with stdin, stdout, stderr */
+	KIND_LAUNCH = 7, /* runner -> cell, with stdin, stdout, stderr unless it has a terminal */
 	KIND_STARTED = 8, /* cell -> runner: the argv's own image runs */
 	KIND_SIGNAL = 9,  /* runner -> cell */
 	KIND_EXITED = 10, /* cell -> runner: the argv's own wait status */
@@ -58,6 +58,7 @@ enum tag {
 	TAG_MAXRSS = 19,    /* u64: bytes, of the largest reaped process */
 	TAG_SIGNAL = 20,    /* u32 */
 	TAG_TREE = 21,      /* u32: 1 every process, 0 the argv's process group */
+	TAG_TERMINAL = 22,  /* u32: 1 if the command gets a pseudo-terminal */
 };
 
 struct message {
@@ -124,11 +125,17 @@ long channel_receive(int sock, void *buf, size_t cap, int *fds, int *nfds);
 void channel_fail(int sock, const char *step, int index, int error, const char *reason);
 const void *channel_body(int memfd, uint64_t len);
 
+/* What one cell is asked to be. */
+struct wish {
+	uint32_t writable, terminal;
+};
+
 /* setup.c: the steps that lock a cell down. Returns only when all are done;
  * a failing step is reported on sock and ends the process. */
-void cell_setup(int sock, const struct config *c, int writable);
+void cell_setup(int sock, const struct config *c, struct wish w);
 
-/* init.c: PID 1 of a cell, from the end of setup to the end of the tree. */
-void cell_init(int sock) __attribute__((noreturn));
+/* init.c: PID 1 of a cell, from the end of setup to the end of the tree.
+ * terminal is the command's side of its pseudo-terminal, -1 if it has none. */
+void cell_init(int sock, int terminal) __attribute__((noreturn));
 
 #endif

@@ -80,7 +80,7 @@ static pid_t clone_cell(int *pidfd)
 	return (pid_t)syscall(SYS_clone3, &a, sizeof a);
 }
 
-static void make_cell(int writable)
+static void make_cell(struct wish w)
 {
 	int pair[2], fds[2], pidfd = -1;
 	struct draft d;
@@ -95,7 +95,7 @@ static void make_cell(int writable)
 		close(HELPER);
 		close(LIFELINE);
 		close(pair[0]);
-		cell_setup(pair[1], &config, writable);
+		cell_setup(pair[1], &config, w);
 	}
 	if (pid < 0) {
 		channel_fail(HELPER, "cell namespaces", 0, errno, "");
@@ -132,7 +132,7 @@ static void factory(void)
 	struct sigaction reap = { .sa_handler = SIG_IGN, .sa_flags = SA_NOCLDWAIT };
 	static unsigned char buf[4096];
 	int fds[MAX_FDS], nfds;
-	uint32_t writable;
+	struct wish w;
 	struct message m;
 	struct field f;
 	long n;
@@ -148,9 +148,10 @@ static void factory(void)
 		if (n <= 0)
 			_exit(0);
 		if (nfds || message_open(&m, buf, (size_t)n) || m.kind != KIND_CELL ||
-		    message_next(&m, &f) != 1 || f.tag != TAG_WRITABLE || field_u32(&f, &writable))
+		    message_next(&m, &f) != 1 || f.tag != TAG_WRITABLE || field_u32(&f, &w.writable) ||
+		    message_next(&m, &f) != 1 || f.tag != TAG_TERMINAL || field_u32(&f, &w.terminal))
 			refuse("factory request", EPROTO);
-		make_cell(writable == 1);
+		make_cell(w);
 	}
 }
 

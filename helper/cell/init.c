@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -95,17 +96,17 @@ static void exec_argv(const struct launch *l, struct failure *f)
 }
 
 /* Runs in the vforked child: shares memory with PID 1, which is suspended. */
-static void child(const struct launch *l, const int *fds, struct failure *f)
+static void child(const struct launch *l, const int *fds, int terminal, struct failure *f)
 {
 	sigset_t none;
 	int i;
 
 	f->step = "descriptors";
 	for (i = 0; i < 3; i++)
-		if (dup2(fds[i], i) < 0)
+		if (dup2(terminal < 0 ? fds[i] : terminal, i) < 0)
 			goto bad;
 	f->step = "session";
-	if (setsid() < 0)
+	if (setsid() < 0 || (terminal >= 0 && ioctl(0, TIOCSCTTY, 0)))
 		goto bad;
 	f->step = "cwd";
 	if (chdir(l->cwd))
@@ -123,12 +124,12 @@ bad:
 	_exit(127);
 }
 
-static pid_t spawn(const struct launch *l, const int *fds, struct failure *f)
+static pid_t spawn(const struct launch *l, const int *fds, int terminal, struct failure *f)
 {
 	pid_t pid = vfork();
 
 	if (pid == 0)
-		child(l, fds, f);
+		child(l, fds, terminal, f);
 	if (pid < 0) {
 		f->step = "fork";
 		f->error = errno;
@@ -138,9 +139,9 @@ static pid_t spawn(const struct launch *l, const int *fds, struct failure *f)
 }
 
 /* Waits for the launch, runs it, and answers Started or Failed. */
-static pid_t launch(int sock)
+static pid_t launch(int sock, int terminal)
 {
-	int fds[MAX_FDS], nfds, i;
+	int fds[MAX_FDS], nfds, i, streams = terminal < 0 ? 3 : 0;
 	struct failure f = { 0 };
 	struct launch l;
 	struct draft d;
@@ -150,7 +151,7 @@ static pid_t launch(int sock)
 
 	if (n <= 0)
 		_exit(0);
-	if (launch_parse(&l, inbox, (size_t)n) || nfds != (l.body ? 4 : 3)) {
+	if (launch_parse(&l, inbox, (size_t)n) || nfds != streams + (l.body != 0)) {
 		channel_fail(sock, "launch", 0, EPROTO, "malformed");
 		_exit(1);
 	}
@@ -158,18 +159,20 @@ static pid_t launch(int sock)
 		uint64_t len = l.body;
 
 		launch_free(&l);
-		if (!(body = channel_body(fds[3], len)) || launch_parse(&l, body, (size_t)len) || l.body) {
+		if (!(body = channel_body(fds[streams], len)) || launch_parse(&l, body, (size_t)len) || l.body) {
 			channel_fail(sock, "launch", 1, EPROTO, "malformed");
 			_exit(1);
 		}
 	}
-	pid = spawn(&l, fds, &f);
+	pid = spawn(&l, fds, terminal, &f);
 	if (f.step && f.error) {
 		channel_fail(sock, f.step, 0, f.error, f.reason);
 		_exit(1);
 	}
 	for (i = 0; i < nfds; i++)
 		close(fds[i]);
+	if (terminal >= 0)
+		close(terminal); /* the last process to let go of it hangs it up */
 	draft_open(&d, KIND_STARTED);
 	if (channel_send(sock, &d, NULL, 0))
 		_exit(0);
@@ -232,7 +235,7 @@ static void pass_signal(const unsigned char *buf, size_t len, pid_t argv)
 		kill(-1, SIGCONT);
 }
 
-void cell_init(int sock)
+void cell_init(int sock, int terminal)
 {
 	struct pollfd on[2] = { { .fd = sock, .events = POLLIN }, { .events = POLLIN } };
 	struct signalfd_siginfo drop[8];
@@ -247,7 +250,7 @@ void cell_init(int sock)
 	on[1].fd = signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (on[1].fd < 0)
 		_exit(1);
-	argv = launch(sock);
+	argv = launch(sock, terminal);
 	for (;;) {
 		if (poll(on, 2, -1) < 0 && errno != EINTR)
 			_exit(1);

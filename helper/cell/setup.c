@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -43,7 +44,8 @@ struct attributes {
 
 struct cell {
 	const struct config *config;
-	int sock, writable, proc;
+	struct wish wish;
+	int sock, proc, master, terminal; /* -1 where there is none */
 	const char *at; /* what the failing step was working on */
 };
 
@@ -161,12 +163,29 @@ static int step_devices(struct cell *c)
 	return mount("tmpfs", c->at, "tmpfs", MS_NOSUID | MS_NODEV, options);
 }
 
+/* A pseudo-terminal of the cell's own devpts, 24 by 80. The peer is opened through
+ * the master (TIOCGPTPEER, Linux 4.13), not by a name that could be swapped. */
+static int step_terminal(struct cell *c)
+{
+	const struct winsize size = { .ws_row = 24, .ws_col = 80 };
+	int unlocked = 0;
+
+	if (c->wish.terminal != 1)
+		return 0;
+	c->at = "/dev/ptmx";
+	c->master = open(c->at, O_RDWR | O_NOCTTY | O_CLOEXEC);
+	if (c->master < 0 || ioctl(c->master, TIOCSPTLCK, &unlocked) || ioctl(c->master, TIOCSWINSZ, &size))
+		return -1;
+	c->terminal = ioctl(c->master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+	return c->terminal < 0 ? -1 : 0;
+}
+
 static int step_workspace(struct cell *c)
 {
 	struct attributes attr = { .set = ATTR_RDONLY };
 
 	c->at = c->config->workspace;
-	if (c->writable)
+	if (c->wish.writable == 1)
 		return 0;
 	return (int)syscall(SYS_mount_setattr, AT_FDCWD, c->at, WHOLE_TREE, &attr, sizeof attr);
 }
@@ -288,6 +307,7 @@ static const struct step {
 	{ "proc", step_proc },
 	{ "proc masks", step_masks },
 	{ "devices", step_devices },
+	{ "terminal", step_terminal },
 	{ "workspace", step_workspace },
 	{ "cgroup", step_cgroup },
 	{ "limits", step_limits },
@@ -297,9 +317,9 @@ static const struct step {
 	{ "seccomp", step_seccomp },
 };
 
-void cell_setup(int sock, const struct config *config, int writable)
+void cell_setup(int sock, const struct config *config, struct wish w)
 {
-	struct cell c = { .config = config, .sock = sock, .writable = writable, .proc = -1 };
+	struct cell c = { .config = config, .wish = w, .sock = sock, .proc = -1, .master = -1, .terminal = -1 };
 	struct draft ready;
 	size_t i;
 
@@ -312,7 +332,9 @@ void cell_setup(int sock, const struct config *config, int writable)
 		}
 	}
 	draft_open(&ready, KIND_READY);
-	if (channel_send(c.sock, &ready, NULL, 0))
+	if (channel_send(c.sock, &ready, &c.master, c.master >= 0))
 		_exit(1);
-	cell_init(c.sock);
+	if (c.master >= 0)
+		close(c.master);
+	cell_init(c.sock, c.terminal);
 }

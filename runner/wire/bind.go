@@ -15,6 +15,9 @@ func bind(h Handler, m message) (work, error) {
 	if m.Kind == kindExec {
 		return bindExec(h, m)
 	}
+	if m.Kind == kindWrite && len(m.files) == 0 {
+		return bindWrite(h, m)
+	}
 	if len(m.body) > 0 || len(m.files) > 0 {
 		return nil, fmt.Errorf("cannot accept %q with a body or descriptors", m.Kind)
 	}
@@ -25,7 +28,11 @@ func bind(h Handler, m message) (work, error) {
 	if err := decode(m.Payload, &t); err != nil {
 		return nil, err
 	}
-	switch m.Kind {
+	return bindTarget(h, m.Kind, t)
+}
+
+func bindTarget(h Handler, k kind, t target) (work, error) {
+	switch k {
 	case kindStatus:
 		return func(ctx context.Context) (any, []byte, error) {
 			status, err := h.Status(ctx, t.ProcessID)
@@ -39,13 +46,34 @@ func bind(h Handler, m message) (work, error) {
 		return func(ctx context.Context) (any, []byte, error) {
 			return nil, nil, h.Signal(ctx, t.ProcessID, t.Signal)
 		}, nil
+	case kindResize:
+		return func(ctx context.Context) (any, []byte, error) {
+			return nil, nil, h.Resize(ctx, t.ProcessID, t.Rows, t.Cols)
+		}, nil
+	case kindList:
+		return func(ctx context.Context) (any, []byte, error) {
+			list, err := h.List(ctx, t.Processes)
+			return list, nil, err
+		}, nil
 	case kindSupport:
 		return func(ctx context.Context) (any, []byte, error) {
 			support, err := h.Support(ctx, t.Workspace)
 			return support, nil, err
 		}, nil
 	}
-	return nil, fmt.Errorf("cannot accept %q from the gateway", m.Kind)
+	return nil, fmt.Errorf("cannot accept %q from the gateway", k)
+}
+
+func bindWrite(h Handler, m message) (work, error) {
+	var req runner.WriteRequest
+	if err := decode(m.Payload, &req); err != nil {
+		return nil, err
+	}
+	req.Data = m.body
+	return func(context.Context) (any, []byte, error) {
+		result, err := h.Write(req)
+		return result, nil, err
+	}, nil
 }
 
 func bindExec(h Handler, m message) (work, error) {

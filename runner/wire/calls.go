@@ -82,6 +82,32 @@ func (c *Client) Signal(ctx context.Context, processID string, signal int) error
 	return err
 }
 
+// Write gives a process input. With an error that is not a *Fault it may have been
+// accepted all the same; the same WriteID makes it safe to repeat.
+func (c *Client) Write(ctx context.Context, req runner.WriteRequest) (runner.WriteResult, error) {
+	var result runner.WriteResult
+	answer, _, err := c.exchange(ctx, message{Kind: kindWrite, frame: frame{body: req.Data}}, req)
+	if err != nil {
+		return result, err
+	}
+	if answer.Fault != nil {
+		return result, answer.Fault
+	}
+	return result, decode(answer.Payload, &result)
+}
+
+// Resize changes the size of a process's terminal.
+func (c *Client) Resize(ctx context.Context, processID string, rows, cols int) error {
+	_, _, err := ask[struct{}](ctx, c, kindResize, target{ProcessID: processID, Rows: rows, Cols: cols})
+	return err
+}
+
+// List tells the status of those of the processes that are known, in order.
+func (c *Client) List(ctx context.Context, processIDs []string) ([]runner.Status, error) {
+	list, _, err := ask[[]runner.Status](ctx, c, kindList, target{Processes: processIDs})
+	return list, err
+}
+
 // Support tells what holds for the commands of a workspace on the runner's host.
 func (c *Client) Support(ctx context.Context, workspace string) (runner.Support, error) {
 	support, _, err := ask[runner.Support](ctx, c, kindSupport, target{Workspace: workspace})

@@ -23,6 +23,9 @@ const (
 	kindStatus    kind = "status"
 	kindTerminate kind = "terminate"
 	kindSignal    kind = "signal"
+	kindWrite     kind = "write"
+	kindResize    kind = "resize"
+	kindList      kind = "list"
 	kindSupport   kind = "support"
 	kindPing      kind = "ping"
 	kindCancel    kind = "cancel"
@@ -47,11 +50,14 @@ type message struct {
 	frame
 }
 
-// target is the payload of the requests about one process or one workspace.
+// target is the payload of the requests about processes or a workspace.
 type target struct {
-	ProcessID string `json:"process_id,omitempty"`
-	Workspace string `json:"workspace_id,omitempty"`
-	Signal    int    `json:"signal,omitempty"`
+	ProcessID string   `json:"process_id,omitempty"`
+	Processes []string `json:"process_ids,omitempty"`
+	Workspace string   `json:"workspace_id,omitempty"`
+	Signal    int      `json:"signal,omitempty"`
+	Rows      int      `json:"rows,omitempty"`
+	Cols      int      `json:"cols,omitempty"`
 }
 
 // seal encodes the header for sending. A message that is too large or has no

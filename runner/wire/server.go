@@ -28,6 +28,9 @@ type Handler struct {
 	Read      func(context.Context, runner.ReadRequest) (runner.ReadResult, error)
 	Status    func(ctx context.Context, processID string) (runner.Status, error)
 	Terminate func(ctx context.Context, processID string) error
+	Write     func(runner.WriteRequest) (runner.WriteResult, error)
+	Resize    func(ctx context.Context, processID string, rows, cols int) error
+	List      func(ctx context.Context, processIDs []string) ([]runner.Status, error)
 	Signal    func(ctx context.Context, processID string, signal int) error
 	Support   func(ctx context.Context, workspace string) (runner.Support, error)
 

@@ -65,7 +65,7 @@ func (c *Channel) Receive(buf []byte) ([]byte, []*os.File, error) {
 	oob := make([]byte, unix.CmsgSpace(4*maxFiles))
 	n, on, flags, _, err := c.conn.ReadMsgUnix(buf, oob)
 	// An empty message reads as the end, and may still bring descriptors.
-	files, ferr := receivedFiles(oob[:on])
+	files, ferr := Files(oob[:on])
 	switch {
 	case errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET):
 		err = io.EOF
@@ -81,7 +81,9 @@ func (c *Channel) Receive(buf []byte) ([]byte, []*os.File, error) {
 	return buf[:n], files, nil
 }
 
-func receivedFiles(oob []byte) ([]*os.File, error) {
+// Files takes the descriptors out of received control data. They must have been
+// received close-on-exec.
+func Files(oob []byte) ([]*os.File, error) {
 	if len(oob) == 0 {
 		return nil, nil
 	}

@@ -54,6 +54,7 @@ const (
 	TagMaxRSS    Tag = 19
 	TagSignal    Tag = 20
 	TagTree      Tag = 21
+	TagTerminal  Tag = 22
 )
 
 const (
