@@ -2,6 +2,7 @@
 
 GO       ?= go
 FUZZTIME ?= 10s
+BENCH    ?= -n 100
 
 # runc_nocriu leaves checkpointing out of libcontainer; osusergo and netgo keep
 # the helper from loading libraries at run time, so that it can be static.
@@ -53,7 +54,7 @@ fuzz: ## run every fuzz target for FUZZTIME
 	done
 
 bench: build ## measure against the baselines, in one run
-	$(TEST) -run '^$$' -bench . ./tests/bench
+	@$(GO) run ./tests/bench $(BENCH) bin
 
 golden: ## rewrite the golden files of the MCP surface
 	$(TEST) ./gateway/mcpserver -update

@@ -106,14 +106,19 @@ func (in *Instance) Remove() {
 	}
 }
 
+// longestBase leaves room for "/<12>/s/runner-<8>" in the 107 bytes of a socket's
+// path (unix(7)).
+const longestBase = 107 - 31
+
 // instanceBase is /run/codespace for root and a directory of the user's own
 // otherwise.
 func instanceBase() (string, error) {
 	if os.Geteuid() == 0 && unix.Access("/run", unix.W_OK) == nil {
 		return "/run/codespace", nil
 	}
-	if d := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(d) && unix.Access(d, unix.W_OK) == nil {
-		return filepath.Join(d, "codespace"), nil
+	d := filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "codespace")
+	if filepath.IsAbs(d) && len(d) <= longestBase && unix.Access(filepath.Dir(d), unix.W_OK) == nil {
+		return d, nil
 	}
 	return fmt.Sprintf("/tmp/codespace-%d", os.Geteuid()), nil
 }

@@ -53,7 +53,7 @@ func TestOutputAgreesWithModel(t *testing.T) {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(uint64(seed), 1))
 			o, m := runner.NewOutput(int64(limit)), &model{limit: limit}
-			for range min(400, 20_000_000/limit) {
+			for range min(400, 6_000_000/limit) {
 				step(t, r, o, m)
 			}
 			o.Close()

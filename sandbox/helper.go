@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"sync"
+	"syscall"
 
 	"codespace/sandbox/message"
 )
@@ -90,6 +92,9 @@ func (h *Helper) call(ctx context.Context, r request) (answer, error) {
 		delete(h.waiting, r.ID)
 	}
 	h.mu.Unlock()
+	if errors.Is(err, syscall.EPIPE) || errors.Is(err, net.ErrClosed) {
+		return answer{}, ErrHelperLost
+	}
 	if err != nil {
 		return answer{}, fmt.Errorf("cannot ask the sandbox helper to %s: %w", r.Verb, err)
 	}
@@ -100,22 +105,19 @@ func (h *Helper) call(ctx context.Context, r request) (answer, error) {
 		}
 		return a, nil
 	case <-h.done:
+		h.abandon(r.ID, wait)
 		return answer{}, ErrHelperLost
 	case <-ctx.Done():
-		h.abandon(r.ID)
+		h.abandon(r.ID, wait)
 		return answer{}, context.Cause(ctx)
 	}
 }
 
 // abandon makes sure that an answer nobody waits for leaves no descriptor open.
-func (h *Helper) abandon(id uint64) {
+func (h *Helper) abandon(id uint64, wait <-chan answer) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	wait, ok := h.waiting[id]
 	delete(h.waiting, id)
-	if ok {
-		return
-	}
 	select {
 	case a := <-wait:
 		message.CloseAll(a.files)
@@ -128,8 +130,8 @@ func (h *Helper) receive() {
 		h.mu.Lock()
 		h.closed = true
 		h.mu.Unlock()
-		close(h.done)
 		h.ch.Close()
+		close(h.done)
 	}()
 	buf := make([]byte, message.MaxBytes)
 	for {

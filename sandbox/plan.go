@@ -108,6 +108,9 @@ func (p Plan) Check() error {
 	if p.Identity.HostUID == 0 || p.Identity.HostGID == 0 {
 		return fmt.Errorf("cannot accept plan %s: host id 0", p.ID)
 	}
+	if p.Identity.HostUID > 0 != (p.Identity.HostGID > 0) {
+		return fmt.Errorf("cannot accept plan %s: one host id without the other", p.ID)
+	}
 	if p.Limits.Memory <= 0 || p.Limits.PIDs <= 0 || p.Limits.OpenFiles <= 0 || p.TmpBytes <= 0 || p.ShmBytes <= 0 {
 		return fmt.Errorf("cannot accept plan %s: a limit is not positive", p.ID)
 	}

@@ -108,9 +108,11 @@ func Serve(f *os.File, b Builder) error {
 			return err
 		}
 		go func() {
+			a := b.answer(r)
 			select {
-			case answers <- b.answer(r):
+			case answers <- a:
 			case <-done:
+				message.CloseAll(a.files)
 			}
 		}()
 	}

@@ -141,7 +141,7 @@ func TestLateAnswerIsClosed(t *testing.T) {
 	for range 20 {
 		round()
 	}
-	if after := descriptors(t); after != before {
+	if after := descriptors(t); after > before {
 		t.Errorf("%d descriptors before, %d after", before, after)
 	}
 }
@@ -183,7 +183,7 @@ func TestAnswerRacesTheEnd(t *testing.T) {
 	for i := range 500 {
 		round(i)
 	}
-	if after := descriptors(t); after != before {
+	if after := descriptors(t); after > before {
 		t.Errorf("%d descriptors before, %d after", before, after)
 	}
 }

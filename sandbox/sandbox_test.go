@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime/debug"
+	"syscall"
 	"testing"
 	"time"
 
@@ -50,7 +51,8 @@ func forbidden(t *testing.T) sandbox.Builder {
 }
 
 // serve runs the helper's side over a real pair and returns the runner's end and
-// what the service ends with.
+// what the service ends with. It has ended, and closed what it held, when the
+// test has.
 func serve(t *testing.T, b sandbox.Builder) (*os.File, <-chan error) {
 	t.Helper()
 	ours, theirs, err := message.Pair()
@@ -58,7 +60,15 @@ func serve(t *testing.T, b sandbox.Builder) (*os.File, <-chan error) {
 		t.Fatal(err)
 	}
 	served := make(chan error, 1)
-	go func() { served <- sandbox.Serve(theirs, b) }()
+	go func() {
+		defer close(served)
+		served <- sandbox.Serve(theirs, b)
+	}()
+	t.Cleanup(func() {
+		ours.Close()
+		for range served {
+		}
+	})
 	return ours, served
 }
 
@@ -75,7 +85,7 @@ func client(t *testing.T, ours *os.File) *sandbox.Helper {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { h.Close() })
+	t.Cleanup(func() { h.Close(); <-h.Done() })
 	return h
 }
 
@@ -188,3 +198,14 @@ func start(t *testing.T) child {
 	t.Cleanup(func() { stdin.Close(); <-c.gone; c.pidfd.Close() })
 	return c
 }
+
+func duplicate(t *testing.T, f *os.File) *os.File {
+	t.Helper()
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return os.NewFile(uintptr(fd), f.Name())
+}
+
+func deviceOf(info os.FileInfo) string { return fmt.Sprint(info.Sys().(*syscall.Stat_t).Dev) }

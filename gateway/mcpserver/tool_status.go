@@ -37,7 +37,7 @@ const statusOutput = `{"type":"object","properties":{
 "eof":{"type":"boolean","description":"True if no more output can come."},
 "started_at":{"type":"string"},
 "ended_at":{"type":"string"},
-"usage":{"type":"object","description":"cpu_ms, peak_memory_bytes and, where known, pids."},
+"usage":{"type":"object","description":"cpu_ms, peak_memory_bytes (of all its processes together where a memory cgroup counts them, else of the largest) and, where known, pids."},
 "receipt":{"type":"object","description":"digest and layers of the isolation in force."}}}`
 
 type status struct {

@@ -139,8 +139,8 @@ static int launch_field(struct launch *l, const struct field *f)
 {
 	const char *s;
 
-	if (f->tag == TAG_BODY)
-		return field_u64(f, &l->body);
+	if (f->tag == TAG_BODY) /* one of no bytes would be none */
+		return field_u64(f, &l->body) || !l->body ? -1 : 0;
 	if (!(s = field_string(f)))
 		return -1;
 	switch (f->tag) {

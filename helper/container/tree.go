@@ -70,7 +70,7 @@ func tmpfs(attrs int, options map[string]string) (int, error) {
 type tree struct{ root int }
 
 // parent opens the directory that holds the last component, making what is
-// missing with mode 0755, owned by own.
+// missing, owned by own.
 func (t tree) parent(path string, own owner) (dir int, name string, err error) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	dir, err = unix.FcntlInt(uintptr(t.root), unix.F_DUPFD_CLOEXEC, 3)
@@ -90,9 +90,15 @@ func (t tree) parent(path string, own owner) (dir int, name string, err error) {
 
 type owner struct{ uid, gid int }
 
+// enter makes a directory if it is missing, and opens it. One that is not the
+// sandbox's user's is not writable, so that nothing is left beside a workspace by
+// mistake.
 func enter(dir int, name string, own owner) (int, error) {
-	made := true
-	if err := unix.Mkdirat(dir, name, 0o755); err == unix.EEXIST {
+	made, mode := true, uint32(0o755)
+	if own == (owner{}) {
+		mode = 0o555
+	}
+	if err := unix.Mkdirat(dir, name, mode); err == unix.EEXIST {
 		made = false
 	} else if err != nil {
 		return -1, err

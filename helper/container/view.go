@@ -220,11 +220,12 @@ func (v view) workspace() error {
 	if !v.plan.Writable {
 		attrs = readOnly
 	}
-	return v.owned(m, v.plan.Root.Path, attrs)
+	return v.owned(m, v.plan.Root.Path, attrs, owner{})
 }
 
-// owned attaches a tree whose owner on disk becomes the sandbox's user.
-func (v view) owned(m int, target string, attrs uint64) error {
+// owned attaches a tree whose owner on disk becomes the sandbox's user. Missing
+// directories above it become above's.
+func (v view) owned(m int, target string, attrs uint64, above owner) error {
 	err := attributes(m, attrs)
 	if err == nil && v.plan.Identity.Mapped() {
 		err = idMap(m, v.plan.Identity)
@@ -233,7 +234,7 @@ func (v view) owned(m int, target string, attrs uint64) error {
 		unix.Close(m)
 		return err
 	}
-	return v.attach(m, target, v.user)
+	return v.attach(m, target, above)
 }
 
 // registered is what the operator registered, outer paths first: a mount may hold
@@ -258,7 +259,7 @@ func (v view) cache(b sandbox.Bind) error {
 	if err != nil {
 		return err
 	}
-	if err := v.owned(m, b.Target, quiet); err != nil {
+	if err := v.owned(m, b.Target, quiet, v.user); err != nil {
 		return fmt.Errorf("cache %s: %w", b.Target, err)
 	}
 	return nil

@@ -12,7 +12,7 @@ import (
 )
 
 // cancelTime bounds the wait for the answer to a request that was cancelled.
-const cancelTime = time.Second
+const cancelTime = 3 * time.Second
 
 // Client is the gateway's end. Its methods may be called from any goroutine.
 type Client struct {
@@ -35,11 +35,11 @@ type delivery struct {
 	begun chan bool
 }
 
-// Dial connects to the runner at path and greets it. onEnded is called for each
-// process that ended, one call at a time, before any later answer is handed to
-// its caller and possibly before Exec has returned; it must not wait for an
-// answer, and may be nil. An error wraps a RunnerUnavailable *Fault that is fit for clients; its
-// own text, with the path, is for the operator.
+// Dial connects to the runner at path and greets it. onEnded, which may be nil,
+// is called for each process that ended, one call at a time, before any later
+// answer is handed to its caller and possibly before Exec has returned; it must
+// not wait for an answer. An error wraps a RunnerUnavailable *Fault that is fit
+// for clients; its own text, with the path, is for the operator.
 func Dial(ctx context.Context, path, digest string, onEnded func(runner.Ended)) (*Client, error) {
 	var d net.Dialer
 	socket, err := d.DialContext(ctx, "unix", path)

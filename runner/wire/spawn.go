@@ -34,12 +34,12 @@ var environment = []string{
 
 // Program is a runner to be started.
 type Program struct {
-	Path    string   // absolute
-	Args    []string // after the program's name
-	Dir     string   // ours, mode 0700: the socket lies here until the runner has answered
-	Digest  string   // of the registry
-	Stdin   []byte   // its settings: an argument could be read by other users
-	Stderr  io.Writer
+	Path    string             // absolute
+	Args    []string           // after the program's name
+	Dir     string             // ours, mode 0700: the socket lies here until the runner has answered
+	Digest  string             // of the registry
+	Stdin   []byte             // its settings: an argument could be read by other users
+	Stderr  io.Writer          // the operator's log, or nil; its errors are ignored
 	OnEnded func(runner.Ended) // as in Dial
 }
 
@@ -64,23 +64,28 @@ type Child struct {
 func Spawn(ctx context.Context, p Program) (*Child, error) {
 	l, err := listen(p.Dir)
 	if err != nil {
-		return nil, fmt.Errorf("cannot start runner: %w (%w)", err, unavailable("the runner did not start"))
+		return nil, fmt.Errorf("cannot start runner: %w (%w)", err, notStarted())
 	}
 	path := l.Addr().String()
 	defer os.Remove(path)
 	c, err := start(p, l)
 	if err != nil {
-		return nil, fmt.Errorf("cannot start runner: %w (%w)", err, unavailable("the runner did not start"))
+		return nil, fmt.Errorf("cannot start runner: %w (%w)", err, notStarted())
 	}
 	c.Client, err = Dial(ctx, path, p.Digest, p.OnEnded)
 	if err == nil && c.Client.pid != c.PID() {
 		c.Client.Close()
-		err = fmt.Errorf("pid %d answered instead of %d (%w)", c.Client.pid, c.PID(), unavailable("the runner did not start"))
+		err = fmt.Errorf("pid %d answered instead of %d (%w)", c.Client.pid, c.PID(), notStarted())
 	}
 	if err != nil {
 		return nil, c.bury(err)
 	}
 	return c, nil
+}
+
+// notStarted is what a client is told; trying again helps nothing.
+func notStarted() *runner.Fault {
+	return &runner.Fault{Code: runner.RunnerUnavailable, Message: "the runner did not start", Next: "have the operator read codespace's log"}
 }
 
 // listen makes the socket the runner will serve.

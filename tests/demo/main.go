@@ -23,8 +23,9 @@ import (
 )
 
 const (
-	timeLimit  = 5 * time.Minute // of a command, and of the whole; the first go test compiles the standard library
+	timeLimit  = 8 * time.Minute // of a command: the first go test compiles much of the standard library
 	shortLimit = 2 * time.Second // of the command that is to be ended by it
+	allLimit   = 9 * time.Minute // of everything
 )
 
 // view is where a command in a sandbox looks for programs, and so do we.
@@ -37,7 +38,7 @@ func main() {
 	}
 	info, err := os.Stdout.Stat()
 	terminal := err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("NO_COLOR") == ""
-	if err := show(os.Args[1], &screen{out: os.Stdout, colour: terminal}); err != nil {
+	if err := play(os.Args[1], &screen{out: os.Stdout, colour: terminal}); err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		os.Exit(1)
 	}
@@ -54,13 +55,13 @@ type demo struct {
 	last     status                     // of the command before
 }
 
-// show runs every step. The error is for what kept the demo from being shown to
+// play shows every step. The error is for what kept the demo from being shown to
 // the end, and for a step that was not as promised.
-func show(program string, s *screen) (err error) {
+func play(program string, s *screen) (err error) {
 	// A reader that goes away must not keep us from tidying up.
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, timeLimit)
+	ctx, cancel := context.WithTimeout(ctx, allLimit)
 	defer cancel()
 	d := &demo{screen: s, sessions: map[time.Duration]*session{}}
 	if d.program, err = filepath.Abs(program); err != nil {
@@ -79,7 +80,7 @@ func show(program string, s *screen) (err error) {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		d.step(ctx, st)
+		d.show(ctx, st)
 	}
 	return d.summary()
 }
@@ -138,6 +139,19 @@ func (d *demo) tool(name string) string {
 		}
 	}
 	return ""
+}
+
+// session is a server whose commands have this time limit. Several servers on one
+// workspace are normal.
+func (d *demo) session(ctx context.Context, limit time.Duration) (*session, error) {
+	if s := d.sessions[limit]; s != nil {
+		return s, nil
+	}
+	s, err := d.connect(ctx, limit)
+	if err == nil {
+		d.sessions[limit] = s
+	}
+	return s, err
 }
 
 // kill ends the servers that are still there, which they are only if a step

@@ -30,11 +30,14 @@ func (s *screen) paint(colour, text string) string {
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
 }
 
-// begin is printed before anything is done: the doing may take its time.
-func (s *screen) begin(title, doing string) {
+// begin and note are printed before anything is done: the doing may take a while.
+func (s *screen) begin(title string) {
 	s.shown++
-	fmt.Fprintf(s.out, "\n%s\n  %s\n", s.paint(bold, title), s.paint(faint, doing))
+	fmt.Fprintf(s.out, "\n%s\n", s.paint(bold, title))
 }
+
+// note says what is done.
+func (s *screen) note(doing string) { fmt.Fprintf(s.out, "  %s\n", s.paint(faint, doing)) }
 
 // body is what came back, a line each, indented.
 func (s *screen) body(text string) {
@@ -89,16 +92,4 @@ func (st status) ending() string {
 	took := st.Ended.Sub(st.Started).Round(time.Millisecond)
 	cpu := time.Duration(st.Usage.CPU) * time.Millisecond
 	return fmt.Sprintf("%s after %v; cpu %v, peak memory %.1f MiB", how, took, cpu, float64(st.Usage.PeakMemory)/(1<<20))
-}
-
-// shellWords is a command as one would type it.
-func shellWords(argv []string) string {
-	words := make([]string, len(argv))
-	for i, word := range argv {
-		words[i] = word
-		if strings.ContainsAny(word, " '\"&|;<>$*") {
-			words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-		}
-	}
-	return strings.Join(words, " ")
 }

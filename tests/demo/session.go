@@ -16,8 +16,10 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 )
 
-// patience is how long a server may take to end once its client is gone.
-const patience = 20 * time.Second
+const (
+	patience   = 20 * time.Second // for a server to end once its client is gone
+	longestRun = 60               // of a path that a socket's, at most 107 bytes (unix(7)), is to begin with
+)
 
 // session is one server, started by us, and the client that talks to it.
 type session struct {
@@ -31,7 +33,10 @@ type session struct {
 // along: its state and its sockets lie in the scratch directory too.
 func (d *demo) connect(ctx context.Context, limit time.Duration) (*session, error) {
 	cmd := exec.Command(d.program, append([]string{"mcp", "--timeout", limit.String()}, d.flags...)...)
-	cmd.Env = []string{"PATH=" + view, "HOME=" + d.dir("home"), "XDG_STATE_HOME=" + d.dir("state"), "XDG_RUNTIME_DIR=" + d.dir("run")}
+	cmd.Env = []string{"PATH=" + view, "HOME=" + d.dir("home"), "XDG_STATE_HOME=" + d.dir("state")}
+	if run := d.dir("run"); len(run) <= longestRun {
+		cmd.Env = append(cmd.Env, "XDG_RUNTIME_DIR="+run)
+	}
 	log, err := os.OpenFile(filepath.Join(d.scratch, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err

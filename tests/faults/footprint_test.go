@@ -81,7 +81,9 @@ func (f footprint) left() []string {
 		if _, err := os.Lstat(f.instance); err == nil {
 			left = append(left, f.instance)
 		}
-		left = append(left, groupsOf(f.instance)...)
+		if groups := groupsOf(f.instance); len(groups) > 0 {
+			left = append(left, fmt.Sprintf("%s and %d other cgroups", groups[0], len(groups)-1))
+		}
 	}
 	for inode, name := range socketNames() {
 		if f.sockets[inode] == name {

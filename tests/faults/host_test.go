@@ -2,6 +2,7 @@ package faults_test
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -23,6 +24,8 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "cannot become a subreaper:", err)
 		os.Exit(1)
 	}
+	flag.Parse()
+	flag.Set("test.parallel", "8") // what is parallel here waits and does not compute
 	code := m.Run()
 	if left := strangers(); len(left) > 0 {
 		fmt.Fprintln(os.Stderr, "still running after the tests:", left)
@@ -43,6 +46,15 @@ func within(limit time.Duration, ok func() bool) bool {
 		<-tick.C
 	}
 	return true
+}
+
+// share is how many repetitions of n a test makes: root's run makes all of them, a
+// plain user's, which goes the same way, a third.
+func share(n int) int {
+	if os.Geteuid() == 0 {
+		return n
+	}
+	return n / 3
 }
 
 // process is one entry of the host's process table.
@@ -96,19 +108,17 @@ func processTable() map[int]process {
 	return table
 }
 
-// below returns what descends from a process, zombies included.
+// below returns what descends from a process, zombies included, parents before
+// their children.
 func below(root int) []process {
-	table := processTable()
-	var found []process
-	for _, p := range table {
-		for up := p.parent; up > 1; up = table[up].parent {
-			if up == root {
-				found = append(found, p)
-				break
-			}
-		}
+	children := map[int][]process{}
+	for _, p := range processTable() {
+		children[p.parent] = append(children[p.parent], p)
 	}
-	slices.SortFunc(found, func(a, b process) int { return a.pid - b.pid })
+	found := slices.Clone(children[root])
+	for i := 0; i < len(found); i++ {
+		found = append(found, children[found[i].pid]...)
+	}
 	return found
 }
 
@@ -126,6 +136,19 @@ func wantNobodyBut(t testing.TB, allowed ...int) {
 	if !within(promised, func() bool { return len(strangers(allowed...)) == 0 }) {
 		t.Errorf("still running after %v: %v", time.Since(began), strangers(allowed...))
 	}
+}
+
+// wantGone fails unless soon none of the processes runs.
+func wantGone(t testing.TB, pids ...int) {
+	t.Helper()
+	if !within(promised, func() bool { return !slices.ContainsFunc(pids, running) }) {
+		t.Errorf("of %v some still run: %v", pids, strangers())
+	}
+}
+
+func running(pid int) bool {
+	p, ok := readProcess(pid)
+	return ok && !p.zombie()
 }
 
 var markers atomic.Int64

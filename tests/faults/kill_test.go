@@ -6,13 +6,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kill ends a process with SIGKILL, if frozen with SIGSTOP first.
+// kill ends a process with SIGKILL, if frozen with SIGSTOP first, and waits until
+// it is gone.
 func kill(t testing.TB, pid int, frozen bool) {
 	t.Helper()
 	if frozen {
 		stop(t, pid)
 	}
 	signal(t, pid, unix.SIGKILL)
+	wantGone(t, pid)
 }
 
 // TestKilledWhileCommandRuns kills each process of the line under a command that

@@ -1,7 +1,10 @@
 package faults_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
+	"time"
 )
 
 // TestKilledBeforeFirstCommand kills a gateway that has no runner yet.
@@ -16,6 +19,53 @@ func TestKilledBeforeFirstCommand(t *testing.T) {
 	wantNobodyBut(t)
 	p.wantRunWorks(t)
 	f.wantNothingLeft(t)
+}
+
+// TestKilledWhileSandboxIsBuilt kills a process while the first process of a new
+// sandbox is on its way to become the factory, a little later each time.
+func TestKilledWhileSandboxIsBuilt(t *testing.T) {
+	steps := share(8)
+	survived, early := 0, 0
+	for i := range factory * steps {
+		role, delay := i%factory, time.Duration(i/factory)*5*time.Millisecond
+		ok := t.Run(fmt.Sprint(caseName(role, false), " after ", delay), func(t *testing.T) {
+			if newPlace(t).killedInBuild(t, role, delay) {
+				early++
+			}
+		})
+		if ok {
+			survived++
+		}
+	}
+	t.Logf("%d of %d survived; %d were killed before the factory was there", survived, factory*steps, early)
+	if early < steps {
+		t.Error("control: too few of these came early enough")
+	}
+}
+
+// killedInBuild tells whether the kill came before the sandbox was built.
+func (p place) killedInBuild(t *testing.T, role int, delay time.Duration) bool {
+	s := p.mcp(t)
+	answer := s.begin("sh", "-c", "touch ran")
+	if !within(promised, func() bool { return building(s.pid()) }) {
+		t.Fatalf("control: no sandbox is being built: %v", below(s.pid()))
+	}
+	<-time.After(delay)
+	f, a := footprintOf(s.pid()), anatomyOf(s.pid())
+	kill(t, a[role], false)
+	s.await(t, answer)
+	if role == gateway {
+		wantNobodyBut(t)
+	}
+	p.wantNextWorks(t, s, role, f)
+	return a[factory] == 0
+}
+
+// building tells whether the first process of a sandbox is there.
+func building(pid int) bool {
+	return slices.ContainsFunc(below(pid), func(p process) bool {
+		return slices.Contains(p.args, "init") || slices.Contains(p.args, "factory")
+	})
 }
 
 // TestKilledWhileOutputDrains kills each process after a command has exited while

@@ -134,3 +134,10 @@ func (p *program) status() int {
 	}
 	return w.ExitStatus()
 }
+
+func touch(t testing.TB, name string) {
+	t.Helper()
+	if err := os.WriteFile(name, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

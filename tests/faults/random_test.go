@@ -3,7 +3,6 @@ package faults_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"testing"
 	"time"
 )
@@ -11,10 +10,7 @@ import (
 // TestKilledAtRandomMoments kills one process of a codespace at any moment of a
 // command's life, and goes on in the same workspace.
 func TestKilledAtRandomMoments(t *testing.T) {
-	n, seed := 40, uint64(time.Now().UnixNano())
-	if os.Geteuid() != 0 {
-		n = 12
-	}
+	n, seed := share(30), uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	chance := rand.New(rand.NewPCG(seed, 0))
 	p := newPlace(t)

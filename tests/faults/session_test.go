@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"sync"
 	"testing"
 	"time"
@@ -64,6 +65,24 @@ func (p place) mcp(t testing.TB) *session {
 // silent starts a session in which nothing has been said yet.
 func (p place) silent(t testing.TB) *session {
 	t.Helper()
+	return p.session(t, p.codespace("mcp"))
+}
+
+// withLog is silent with the reading end of the server's standard error.
+func (p place) withLog(t testing.TB) (*session, *os.File) {
+	t.Helper()
+	log, theirs, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer theirs.Close()
+	cmd := p.codespace("mcp")
+	cmd.Stderr = theirs
+	return p.session(t, cmd), log
+}
+
+func (p place) session(t testing.TB, cmd *exec.Cmd) *session {
+	t.Helper()
 	theirIn, in, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +91,6 @@ func (p place) silent(t testing.TB) *session {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := p.codespace("mcp")
 	cmd.Stdin, cmd.Stdout = theirIn, theirOut
 	s := &session{in: in, out: out, waiting: map[int]chan result{}}
 	s.program = start(t, cmd)
@@ -192,14 +210,14 @@ func (s *session) begin(argv ...string) <-chan result {
 	return s.send("exec_command", map[string]any{"workspace_id": s.workspace, "command": argv})
 }
 
-// tryExec starts a command, waiting as long as promised for the lease of one that
-// was lost.
+// tryExec starts a command. While a lost one is being cleared away its answer may
+// be to try again, at most as long as promised.
 func (s *session) tryExec(t testing.TB, argv ...string) result {
 	t.Helper()
 	var r result
 	within(promised, func() bool {
 		r = s.await(t, s.begin(argv...))
-		return r.code() != "WORKSPACE_BUSY"
+		return r.fields["retryable"] != true
 	})
 	return r
 }

@@ -49,7 +49,7 @@ func (n *notes) String() string {
 // start serves dir. The session is closed with the test, if not before.
 func start(t testing.TB, dir string, args ...string) *session {
 	t.Helper()
-	return open(t, func(*exec.Cmd) {}, append([]string{"-w", dir}, args...)...)
+	return open(t, nothing, append([]string{"-w", dir}, args...)...)
 }
 
 // startProbing is start with this test binary in view.
@@ -57,6 +57,8 @@ func startProbing(t testing.TB, dir string, args ...string) *session {
 	t.Helper()
 	return start(t, dir, append([]string{"--mount", self(t)}, args...)...)
 }
+
+func nothing(*exec.Cmd) {}
 
 // open starts codespace mcp; prepare may change how.
 func open(t testing.TB, prepare func(*exec.Cmd), args ...string) *session {
@@ -101,13 +103,6 @@ func (s *session) close() {
 	if took := time.Since(began); took > 2*time.Second {
 		s.t.Errorf("codespace mcp took %v to end", took)
 	}
-}
-
-// kill ends codespace mcp as a crash would.
-func (s *session) kill() {
-	s.over = true
-	s.cmd.Process.Kill()
-	s.client.Close()
 }
 
 // answer is what a tool answered: the fields of its result or of its error.

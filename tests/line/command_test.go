@@ -57,7 +57,7 @@ func run(t testing.TB, dir string, args ...string) result {
 func (r result) wants(t testing.TB, code int) result {
 	t.Helper()
 	if r.code != code {
-		t.Errorf("exit status is %d, want %d; stdout %q, stderr %q", r.code, code, r.stdout, r.stderr)
+		t.Errorf("exit status is %d, want %d; stdout %.200q, stderr %.600q", r.code, code, r.stdout, r.stderr)
 	}
 	return r
 }

@@ -10,12 +10,14 @@
 package line_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -82,7 +84,14 @@ func contents(t testing.TB, path string) string {
 // absent reports whether nothing has that name.
 func absent(path string) bool {
 	_, err := os.Lstat(path)
-	return os.IsNotExist(err)
+	return errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ENOTDIR)
+}
+
+func lstat(t testing.TB, path string) *syscall.Stat_t {
+	t.Helper()
+	info, err := os.Lstat(path)
+	must(t, err)
+	return info.Sys().(*syscall.Stat_t) // always so on Linux
 }
 
 // sandboxPath is where a sandbox looks for programs, all of it in its view.

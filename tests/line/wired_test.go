@@ -21,6 +21,7 @@ type wired struct {
 	out    *os.File
 	lines  *bufio.Reader
 	stderr notes
+	over   bool // it has been waited for
 }
 
 // message is one answer, by hand.
@@ -122,6 +123,14 @@ func (w *wired) end() (map[string]message, int) {
 			w.t.Errorf("two answers to %s", m.ID)
 		}
 		rest[string(m.ID)] = m
+	}
+}
+
+// wantsExit checks the exit status of an end.
+func (w *wired) wantsExit(code, want int) {
+	w.t.Helper()
+	if code != want {
+		w.t.Errorf("exit status %d, want %d; stderr %q", code, want, w.stderr.String())
 	}
 }
 

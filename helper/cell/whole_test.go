@@ -1,0 +1,317 @@
+package cell_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"codespace/helper/cell"
+	"codespace/sandbox"
+	"codespace/sandbox/message"
+	"codespace/tests/need"
+
+	"golang.org/x/sys/unix"
+)
+
+// rig is the C side whole, built with sanitizers and run for real: a factory in
+// namespaces of its own on the host's own root, and cells it makes.
+type rig struct {
+	*cell.Factory
+	t      *testing.T
+	logs   string
+	hangup *os.File // the gateway's end of the lifeline
+	ended  chan error
+}
+
+// allowAll is a seccomp program of one instruction: the real ones are not the
+// subject here and refuse what a sanitizer does.
+var allowAll = []byte{0x06, 0, 0, 0, 0, 0, 0xff, 0x7f}
+
+func (r rig) config(workspace string) cell.Config {
+	return cell.Config{Workspace: workspace, Programs: [2][]byte{allowAll, allowAll}, OpenFiles: 64, Processes: 50, ShmBytes: 1 << 20}
+}
+
+func newRig(t *testing.T, files ...string) rig {
+	t.Helper()
+	need.UserNamespaces(t)
+	unshare := need.Command(t, "unshare")
+	binary := sanitized(t, append(files, "message.c", "setup.c", "init.c", "factory.c")...)
+	ours, theirs, err := message.Pair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lifeline, hangup, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lifeline.Close()
+	defer theirs.Close()
+	r := rig{t: t, logs: t.TempDir(), hangup: hangup, ended: make(chan error, 1)}
+	cmd := exec.Command(unshare, "--user", "--map-root-user", "--mount", "--pid", "--fork", "--mount-proc", "--ipc", "--uts", "--net", binary, "factory")
+	cmd.Env = []string{"ASAN_OPTIONS=log_path=" + r.logs + "/asan", "UBSAN_OPTIONS=print_stacktrace=1:log_path=" + r.logs + "/ubsan"}
+	cmd.Stderr = os.Stderr
+	cmd.ExtraFiles = []*os.File{theirs, lifeline, lifeline} // helper, image, lifeline
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { r.ended <- cmd.Wait() }()
+	t.Cleanup(func() { r.findings(); hangup.Close() })
+	if r.Factory, err = cell.NewFactory(ours, r.config("/")); err != nil {
+		r.findings()
+		t.Fatal(err)
+	}
+	return r
+}
+
+// findings are what the sanitizers wrote.
+func (r rig) findings() string {
+	r.t.Helper()
+	all := ""
+	files, _ := filepath.Glob(r.logs + "/*")
+	for _, name := range files {
+		b, err := os.ReadFile(name)
+		all += fmt.Sprintf("%s: %v\n%s\n", name, err, b)
+	}
+	return all
+}
+
+// born is a cell that is locked down, spoken to as the runner does.
+type born struct {
+	*message.Channel
+	t     *testing.T
+	pid   int
+	pidfd *os.File
+}
+
+func (r rig) born(writable bool) born {
+	r.t.Helper()
+	n, err := r.Clone(writable)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	pid, err := n.PID()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if err := n.Finish(); err != nil {
+		r.t.Fatalf("%v\n%s", err, r.findings())
+	}
+	plan := sandbox.Plan{Identity: sandbox.Identity{HostUID: os.Geteuid()}}
+	if _, err := plan.Inspect(pid, sandbox.Leaf{}); err != nil {
+		r.t.Error(err)
+	}
+	ch, err := message.New(n.Socket)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	b := born{ch, r.t, pid, n.PIDFD}
+	r.t.Cleanup(func() { ch.Close(); n.PIDFD.Close() })
+	return b
+}
+
+// next is the next message of the cell, kind 0 at its end.
+func (b born) next() message.Message {
+	got, files, err := b.Receive(make([]byte, 4096))
+	message.CloseAll(files)
+	if err != nil {
+		return message.Message{}
+	}
+	m, err := message.Decode(got)
+	if err != nil {
+		b.t.Errorf("%x: %v", got, err)
+	}
+	return m
+}
+
+// gone waits for the end of PID 1.
+func (b born) gone() {
+	b.t.Helper()
+	p := []unix.PollFd{{Fd: int32(b.pidfd.Fd()), Events: unix.POLLIN}}
+	if n, err := unix.Poll(p, 20_000); n != 1 {
+		b.t.Errorf("the cell goes on: %v", err)
+	}
+}
+
+// starts sends a launch, with its body in a memfd or not, and returns the
+// command's output.
+func (b born) starts(m *message.Message, long bool) *os.File {
+	b.t.Helper()
+	in, err := os.Open(os.DevNull)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	out, outEnd, err := os.Pipe()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	files := []*os.File{in, outEnd, outEnd}
+	content := m.Encode()
+	if long {
+		body, err := message.Sealed("launch", content)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		defer body.Close()
+		content = new(message.Message{Kind: message.KindLaunch}).Uint64(message.TagBody, uint64(len(content))).Encode()
+		files = append(files, body)
+	}
+	if err := b.Send(content, files...); err != nil {
+		b.t.Fatal(err)
+	}
+	in.Close()
+	outEnd.Close()
+	return out
+}
+
+func shell(script string, more ...string) *message.Message {
+	m := &message.Message{Kind: message.KindLaunch}
+	for _, a := range append([]string{"sh", "-c", script}, more...) {
+		m.String(message.TagArg, a)
+	}
+	return m.String(message.TagEnv, "PATH=/absent:/usr/bin:/bin").String(message.TagCwd, "/tmp")
+}
+
+// The whole of it under the sanitizers: commands short and long, started and not,
+// signals, orphans, malformed messages, and every way a cell ends.
+func TestWholeUnderSanitizers(t *testing.T) {
+	r := newRig(t, "testdata/main.c")
+	for _, long := range []bool{false, true} {
+		b := r.born(true)
+		out := b.starts(shell("id -u; echo $$ $#; (exec sleep 0.01 &); exit 7", make([]string, 5000)...), long)
+		said, _ := io.ReadAll(out)
+		if m := b.next(); m.Kind != message.KindStarted {
+			t.Fatalf("%+v\n%s", m, r.findings())
+		}
+		exited, empty := b.next(), b.next()
+		if exited.Kind != message.KindExited || exited.Number(message.TagStatus) != 7<<8 || empty.Kind != message.KindEmpty || string(said) != "1000\n2 4999\n" {
+			t.Errorf("%+v, %+v, %q", exited, empty, said)
+		}
+		b.gone()
+	}
+	r.unstarted()
+	r.signalled()
+	r.malformed()
+	b := r.born(true) // never launched
+	b.Close()
+	b.gone()
+	b = r.born(true)
+	b.starts(shell("sleep 1000"), false)
+	b.next()
+	r.hangup.Close() // the gateway is gone
+	b.gone()
+	select {
+	case <-r.ended:
+	case <-time.After(20 * time.Second):
+		t.Error("the factory goes on without a gateway")
+	}
+	if found := r.findings(); found != "" {
+		t.Errorf("%s", found)
+	}
+}
+
+// unstarted are commands that cannot be started.
+func (r rig) unstarted() {
+	file := filepath.Join(r.t.TempDir(), "file")
+	if err := os.WriteFile(file, []byte("text"), 0o644); err != nil {
+		r.t.Fatal(err)
+	}
+	script := filepath.Join(filepath.Dir(file), "script")
+	if err := os.WriteFile(script, []byte("#!/absent\n"), 0o755); err != nil {
+		r.t.Fatal(err)
+	}
+	for argv0, reason := range map[string]string{
+		"absent": "not found", "/absent": "not found", "": "not found", "/tmp": "is a directory", file: "not executable",
+		script: "missing interpreter", strings.Repeat("x", 5000): "not found", "/" + strings.Repeat("x", 5000): "failed",
+	} {
+		b := r.born(true)
+		m := &message.Message{Kind: message.KindLaunch}
+		m.String(message.TagArg, argv0).String(message.TagEnv, "PATH=::/usr/bin:"+strings.Repeat("y", 5000)+":").String(message.TagCwd, "/")
+		b.starts(m, false).Close()
+		if f := b.next(); f.Kind != message.KindFailed || f.Text(message.TagReason) != reason {
+			r.t.Errorf("%.20q: %d %q", argv0, f.Kind, f.Text(message.TagReason))
+		}
+		b.gone()
+	}
+}
+
+// signalled shows that read access is read-only, that a signal passes and that
+// SIGKILL for the tree is no end of PID 1.
+func (r rig) signalled() {
+	b := r.born(false)
+	out := b.starts(shell("echo x >/tmp/x || echo refused; trap 'exit 9' TERM; sleep 1000 & wait"), true)
+	buf := make([]byte, 100)
+	n, _ := out.Read(buf)
+	for !bytes.Contains(buf[:n], []byte("refused\n")) && n < len(buf) {
+		more, err := out.Read(buf[n:])
+		if n += more; err != nil {
+			break
+		}
+	}
+	if !bytes.Contains(buf[:n], []byte("Read-only file system")) {
+		r.t.Errorf("read access said %q", buf[:n])
+	}
+	signal := func(n uint32, tree uint32) {
+		b.Send(new(message.Message{Kind: message.KindSignal}).Uint32(message.TagSignal, n).Uint32(message.TagTree, tree).Encode())
+	}
+	b.next()
+	signal(uint32(unix.SIGTERM), 0)
+	exited := b.next()
+	signal(uint32(unix.SIGKILL), 1)
+	if empty := b.next(); unix.WaitStatus(exited.Number(message.TagStatus)).ExitStatus() != 9 || empty.Kind != message.KindEmpty {
+		r.t.Errorf("%+v, %+v", exited, empty)
+	}
+	b.gone()
+}
+
+// malformed launches and signals end a cell, and nothing else.
+func (r rig) malformed() {
+	launches := [][]byte{
+		[]byte("garbage"), goodLaunch(0).Encode(), put(goodLaunch(1).Encode(), 6, 9), goodLaunch(1).Encode()[:30], bytes.Repeat([]byte("x"), 80_000),
+		new(message.Message{Kind: message.KindLaunch}).Uint64(message.TagBody, 100).Encode(),
+		new(message.Message{Kind: message.KindSignal}).Uint32(message.TagSignal, 9).Encode(),
+	}
+	for _, content := range launches {
+		b := r.born(true)
+		b.Send(content)
+		if m := b.next(); m.Kind != message.KindFailed && m.Kind != 0 {
+			r.t.Errorf("%.40q: answered %d", content, m.Kind)
+		}
+		b.gone()
+	}
+	signals := [][]byte{
+		[]byte("garbage"), bytes.Repeat([]byte("x"), 80_000), goodLaunch(1).Encode(),
+		new(message.Message{Kind: message.KindSignal}).Encode(),
+		new(message.Message{Kind: message.KindSignal}).Uint32(message.TagSignal, 65).Encode(),
+		new(message.Message{Kind: message.KindSignal}).Uint32(message.TagSignal, 0xffffffff).Encode(),
+		new(message.Message{Kind: message.KindSignal}).Uint64(message.TagSignal, 9).Encode(),
+	}
+	for _, content := range signals {
+		b := r.born(true)
+		b.starts(shell("sleep 1000"), false)
+		b.next()
+		b.Send(content)
+		b.gone()
+	}
+}
+
+// The control: a byte read too many inside a cell that is locked down is seen.
+func TestPlantedFindingIsSeen(t *testing.T) {
+	r := newRig(t, "-DPLANTED", "-Wl,--wrap=cell_init", "testdata/main.c")
+	n, err := r.Clone(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Kill()
+	n.Finish()
+	one := make([]byte, 1)
+	n.Socket.Read(one) // the end
+	if found := r.findings(); !strings.Contains(found, "global-buffer-overflow") {
+		t.Errorf("not seen: %s", found)
+	}
+}

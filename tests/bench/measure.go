@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// subject is one way to have a command run.
+type subject struct {
+	name    string
+	missing string // why it cannot be measured here, "" if it can
+	sample  func(context.Context, *stopwatch) error
+	close   func() // ends what it holds; nil if nothing
+}
+
+// stopwatch takes the stages of one sample. What is before start does not count.
+type stopwatch struct {
+	last time.Time
+	laps []lap
+}
+
+type lap struct {
+	name string
+	took time.Duration
+}
+
+func (w *stopwatch) start() { w.laps, w.last = nil, time.Now() }
+
+func (w *stopwatch) lap(name string) {
+	now := time.Now()
+	w.laps = append(w.laps, lap{name, now.Sub(w.last)})
+	w.last = now
+}
+
+// section is one table: its subjects in turns, a block of samples each.
+type section struct {
+	title    string
+	n, block int
+	pace     time.Duration
+	stages   bool // to be printed too
+	subjects []*subject
+
+	taken map[*subject]*taken
+}
+
+// taken is what was measured of one subject.
+type taken struct {
+	whole  []time.Duration
+	stages []string // in the order in which they were first passed
+	times  map[string][]time.Duration
+}
+
+func (t *taken) add(laps []lap) {
+	var whole time.Duration
+	for _, l := range laps {
+		whole += l.took
+		if !slices.Contains(t.stages, l.name) {
+			t.stages = append(t.stages, l.name)
+		}
+		t.times[l.name] = append(t.times[l.name], l.took)
+	}
+	t.whole = append(t.whole, whole)
+}
+
+// measure takes n samples of every subject. The first round is not counted.
+func (s *section) measure(ctx context.Context) error {
+	for done := -s.block; done < s.n; done += s.block {
+		if done <= 0 {
+			s.forget()
+		}
+		for _, subject := range s.subjects {
+			if subject.missing != "" {
+				continue
+			}
+			if err := s.turn(ctx, subject, min(s.block, s.n-done)); err != nil {
+				return fmt.Errorf("%s: %s: %w", s.title, subject.name, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (s *section) forget() {
+	s.taken = map[*subject]*taken{}
+	for _, subject := range s.subjects {
+		s.taken[subject] = &taken{times: map[string][]time.Duration{}}
+	}
+}
+
+// turn takes some samples of one subject, one after the other.
+func (s *section) turn(ctx context.Context, of *subject, samples int) error {
+	for range samples {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		time.Sleep(s.pace)
+		var w stopwatch
+		w.start()
+		if err := of.sample(ctx, &w); err != nil {
+			return err
+		}
+		s.taken[of].add(w.laps)
+	}
+	return nil
+}
+
+// quantile is the smallest of the values that at least the share q does not
+// exceed.
+func quantile(values []time.Duration, q float64) time.Duration {
+	sorted := slices.Sorted(slices.Values(values))
+	i := int(q*float64(len(sorted))+0.999999) - 1
+	return sorted[max(i, 0)]
+}

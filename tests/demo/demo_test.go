@@ -1,0 +1,105 @@
+package main
+
+import (
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"codespace/tests/need"
+)
+
+// A client of ours would share our mistakes.
+func TestClientIsNotOurs(t *testing.T) {
+	sources, err := filepath.Glob("*.go")
+	if err != nil || len(sources) == 0 {
+		t.Fatalf("no sources: %v", err)
+	}
+	theirs := 0
+	for _, source := range sources {
+		if strings.HasSuffix(source, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), source, nil, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, spec := range file.Imports {
+			path, _ := strconv.Unquote(spec.Path.Value) // the parser has checked it
+			switch first, _, _ := strings.Cut(path, "/"); {
+			case strings.HasPrefix(path, "github.com/mark3labs/mcp-go/client"):
+				theirs++
+			case strings.HasPrefix(path, "github.com/mark3labs/mcp-go/"):
+			case first == "codespace" || strings.Contains(first, "."):
+				t.Errorf("%s imports %s", source, path)
+			}
+		}
+	}
+	if theirs == 0 {
+		t.Error("nothing imports the client of mcp-go")
+	}
+}
+
+func TestEveryStepIsAsPromised(t *testing.T) {
+	program := need.Binary(t, "codespace")
+	need.Binary(t, "codespace-runner")
+	need.Binary(t, "codespace-helper")
+	need.UserNamespaces(t)
+	scratch := t.TempDir()
+	t.Setenv("TMPDIR", scratch)
+	t.Setenv("HOME", "/proc/nobody")
+	var seen strings.Builder
+	if err := play(program, &screen{out: &seen}); err != nil {
+		t.Errorf("%v\n%s", err, seen.String())
+	}
+	lines := strings.Split(strings.TrimSpace(seen.String()), "\n")
+	if last := lines[len(lines)-1]; !strings.HasPrefix(last, "demo: ") || !strings.HasSuffix(last, " steps as promised") {
+		t.Errorf("the last line is %q", last)
+	}
+	if strings.Contains(seen.String(), "\x1b") {
+		t.Error("coloured, though this is no terminal")
+	}
+	if left, err := os.ReadDir(scratch); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// Without this a demo that checks nothing would pass for one that works.
+func TestWhatIsNotAsPromisedIsSaid(t *testing.T) {
+	need.Binary(t, "codespace-runner")
+	for name, program := range map[string]string{"no program": filepath.Join(t.TempDir(), "none"), "a program that is no server": need.Command(t, "false")} {
+		t.Run(name, func(t *testing.T) {
+			var seen strings.Builder
+			if err := play(program, &screen{out: &seen}); err == nil {
+				t.Errorf("all was well:\n%s", seen.String())
+			}
+			if strings.Contains(seen.String(), "✓ exited") || !strings.Contains(seen.String(), "✗") {
+				t.Errorf("shown:\n%s", seen.String())
+			}
+		})
+	}
+}
+
+func TestChecksFindWhatIsWrong(t *testing.T) {
+	zero := 0
+	well := status{Termination: "exited", Code: &zero, output: "hello"}
+	g, err := openGate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	if said, err := g.knock([]string{"true"})(t.Context()); err == nil {
+		t.Errorf("a knock that does not get through says %q", said)
+	}
+	for name, check := range map[string]check{
+		"exit code": exits(1), "time limit": timesOut, "output": says("goodbye"), "process": gone(strings.Join(os.Args, " ")),
+		"file": absent("demo_test.go"), "commit": (&demo{scratch: t.TempDir()}).committed, "network": g.untouched,
+	} {
+		if check(well) == nil {
+			t.Errorf("%s: all was well", name)
+		}
+	}
+}

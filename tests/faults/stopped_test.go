@@ -1,0 +1,115 @@
+package faults_test
+
+import (
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestStoppedRunnerIsEnded stops a runner. It cannot end its subtree by itself, so
+// the gateway has to, and who waits has to be told.
+func TestStoppedRunnerIsEnded(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	s := p.mcp(t)
+	m := mark()
+	id := s.started(t, "sh", "-c", "echo started; sleep "+m+" & sleep "+m)
+	wantMarked(t, m, 2)
+	f, a := footprintOf(s.pid()), s.whole(t)
+	stop(t, a[runner])
+	began := time.Now()
+	r := s.output(t, id, len("started\n"))
+	if took := time.Since(began); took > 15*time.Second || r.code() != "RUNNER_UNAVAILABLE" {
+		t.Errorf("a waiting read was answered after %v: %v", took, r)
+	}
+	wantNoneMarked(t, m)
+	wantGone(t, a[runner:]...)
+	if r := s.status(t, id); r.code() != "PROCESS_NOT_FOUND" {
+		t.Errorf("status of a command whose runner was ended: %v", r)
+	}
+	s.works(t)
+	s.end(t)
+	f.wantNothingLeft(t)
+}
+
+// TestStoppedBuilderIsReplaced stops what makes cells. Commands that run must not
+// notice; the next one is refused in bounded time, and then there is a new sandbox.
+func TestStoppedBuilderIsReplaced(t *testing.T) {
+	t.Parallel() // as its cases: each waits for the time-out of a cell
+	for _, role := range []int{helper, factory} {
+		t.Run(roleNames[role], func(t *testing.T) {
+			t.Parallel()
+			builderStopped(t, newPlace(t), role)
+		})
+	}
+}
+
+func builderStopped(t *testing.T, p place, role int) {
+	s := p.mcp(t)
+	m := mark()
+	id := s.started(t, "sh", "-c", "echo started; trap 'echo told; exit 3' TERM; sleep "+m+" & while sleep 0.1; do echo more; done")
+	f, a := footprintOf(s.pid()), s.whole(t)
+	stop(t, a[role])
+	from := int(s.status(t, id).fields["output_total"].(float64))
+	if r := s.output(t, id, from); r.text("chunk") == "" {
+		t.Errorf("no output while the %s is stopped: %v", roleNames[role], r)
+	}
+	if r := s.status(t, id); r.text("state") != "running" {
+		t.Errorf("a command does not run while the %s is stopped: %v", roleNames[role], r)
+	}
+	s.call(t, "terminate_process", map[string]any{"process_id": id})
+	if r := s.exited(t, id, 5*time.Second); r.text("termination") != "terminated" || r.fields["exit_code"] != 3.0 {
+		t.Errorf("a command terminated while the %s is stopped: %v", roleNames[role], r)
+	}
+	wantNoneMarked(t, m)
+	began := time.Now()
+	r := s.await(t, s.begin("true"))
+	if took := time.Since(began); took > 30*time.Second || r.code() != "SANDBOX_UNAVAILABLE" && r.failed {
+		t.Errorf("a command while the %s is stopped was answered after %v: %v", roleNames[role], took, r)
+	}
+	s.works(t)
+	s.end(t)
+	wantGone(t, a[:]...)
+	f.wantNothingLeft(t)
+}
+
+// TestStoppedCellIsTerminated stops PID 1 of a command: it cannot pass on TERM or
+// KILL, and its tree must end all the same.
+func TestStoppedCellIsTerminated(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	s := p.mcp(t)
+	m := mark()
+	id := s.started(t, "sh", "-c", "echo started; sleep "+m+" & sleep "+m)
+	wantMarked(t, m, 2)
+	stop(t, s.whole(t)[cell])
+	s.call(t, "terminate_process", map[string]any{"process_id": id})
+	r := s.exited(t, id, 10*time.Second)
+	if _, known := r.fields["exit_code"]; known || r.text("termination") != "terminated" {
+		t.Errorf("status of a command whose PID 1 was stopped: %v", r)
+	}
+	wantNoneMarked(t, m)
+	s.works(t)
+}
+
+// TestStoppedAndContinuedLosesNothing stops and continues each process: the session
+// goes on and the command ends as itself.
+func TestStoppedAndContinuedLosesNothing(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	s := p.mcp(t)
+	id := s.started(t, "sh", "-c", "echo started; sleep 0.5; exit 3")
+	a := s.whole(t)
+	for _, pid := range a {
+		stop(t, pid)
+	}
+	<-time.After(time.Second)
+	for _, pid := range a {
+		signal(t, pid, unix.SIGCONT)
+	}
+	if r := s.exited(t, id, 5*time.Second); r.text("termination") != "exited" || r.fields["exit_code"] != 3.0 {
+		t.Errorf("status of a command after all were stopped and continued: %v", r)
+	}
+	s.works(t)
+}
