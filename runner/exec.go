@@ -147,7 +147,7 @@ func faultOf(err error, argv []string) error {
 func sandboxFault(f *sandbox.Failure) *Fault {
 	remedy := f.Remedy()
 	return &Fault{Code: SandboxUnavailable, Message: "cannot build the sandbox: " + f.Error(), Next: remedy.String() + "; nothing was run",
-		Details: map[string]any{"step": f.Step, "index": f.Index, "errno": f.Errno, "knob": remedy.Knob, "show": remedy.Show}}
+		Details: map[string]any{"step": f.Step, "index": f.Index, "errno": f.Errno, "knob": remedy.Knob, "show": remedy.Show, "fix": remedy.Fix}}
 }
 
 var spawnAdvice = map[string]string{

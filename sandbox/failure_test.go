@@ -52,6 +52,9 @@ func TestFailureOfTheCSide(t *testing.T) {
 var userNamespaceKnobs = []string{"user.max_user_namespaces", "kernel.unprivileged_userns_clone", "kernel.apparmor_restrict_unprivileged_userns",
 	"user namespaces (seccomp filter, security module or kernel build)"}
 
+// groupKnobs likewise for a cgroup: a plain user often has none.
+var groupKnobs = []string{"the cgroup file system", "no cgroup of this user's own"}
+
 func TestRemedy(t *testing.T) {
 	cases := []struct {
 		failure sandbox.Failure
@@ -65,8 +68,8 @@ func TestRemedy(t *testing.T) {
 		{sandbox.Failure{Step: "id-mapped mount", Errno: int(syscall.EINVAL)}, []string{"id-mapped mounts"}},
 		{sandbox.Failure{Step: "proc", Errno: int(syscall.EPERM)}, []string{"a masked /proc"}},
 		{sandbox.Failure{Step: "container", Errno: int(syscall.EPERM), Reason: `error mounting "proc" to rootfs at "/proc": operation not permitted`}, []string{"a masked /proc"}},
-		{sandbox.Failure{Step: "cgroup limits", Errno: int(syscall.EACCES), Reason: "open /sys/fs/cgroup/memory/x: permission denied"}, []string{"the cgroup file system"}},
-		{sandbox.Failure{Step: "cgroup", Reason: "enforcement is strict and no cgroup for memory can be made"}, []string{"the cgroup file system"}},
+		{sandbox.Failure{Step: "cgroup limits", Errno: int(syscall.EACCES), Reason: "open /sys/fs/cgroup/memory/x: permission denied"}, groupKnobs},
+		{sandbox.Failure{Step: "cgroup", Reason: "enforcement is strict and no cgroup for memory can be made"}, groupKnobs},
 		{sandbox.Failure{Step: "mount namespace", Errno: int(syscall.EPERM)}, []string{"a seccomp filter or security module on this process"}},
 		{sandbox.Failure{Step: "cell namespaces", Errno: int(syscall.ENOSYS)}, []string{"a seccomp filter or security module on this process"}},
 		{sandbox.Failure{Step: "stage", Errno: int(syscall.EMFILE)}, []string{"RLIMIT_NOFILE"}},

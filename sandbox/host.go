@@ -3,9 +3,12 @@ package sandbox
 import (
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // HostRoot reports whether this process is root of the initial user namespace,
@@ -13,13 +16,13 @@ import (
 // user namespace is not.
 func HostRoot() bool { return hostRoot() }
 
-var hostRoot = sync.OnceValue(func() bool {
+var hostRoot = sync.OnceValue(func() bool { return os.Geteuid() == 0 && initialNamespace() })
+
+// initialNamespace reports whether every uid is what it seems.
+func initialNamespace() bool {
 	b, err := os.ReadFile("/proc/self/uid_map")
-	if err != nil || os.Geteuid() != 0 {
-		return false
-	}
-	return strings.Join(strings.Fields(string(b)), " ") == "0 0 4294967295"
-})
+	return err == nil && strings.Join(strings.Fields(string(b)), " ") == "0 0 4294967295"
+}
 
 // Starter is the identity of a sandbox that has no ids of its own on a host: the
 // starting user's.
@@ -51,46 +54,72 @@ type Remedy struct {
 
 // Remedy names what is in the way of a failure, as far as this host tells.
 func (f *Failure) Remedy() Remedy {
-	errno := syscall.Errno(f.Errno)
+	h, errno := look(), syscall.Errno(f.Errno)
 	switch {
-	case strings.Contains(f.Step, "user namespace"):
-		return diagnoseUserNamespace(errno)
 	case f.Step == "identity":
-		return Remedy{"a user namespace whose root is the host's root", "cat /proc/self/uid_map",
-			"start codespace as the host's root or as an ordinary user: a sandbox never has host uid 0"}
+		return rootOfNamespace
 	case f.Step == "id-mapped mount":
-		return Remedy{"id-mapped mounts", "findmnt -T <root> -o FSTYPE,TARGET",
-			"move the workspace to a file system that can be id-mapped (ext4, xfs, btrfs, tmpfs), or set identity = \"owner\" for it"}
-	case f.Step == "proc" || strings.Contains(f.Reason, `"/proc"`) || strings.Contains(f.Reason, "to rootfs at \"/proc"):
-		return Remedy{"a masked /proc", "grep ' /proc' /proc/self/mountinfo",
-			"inside a container: start it with an unmasked /proc (docker: --security-opt systempaths=unconfined, kubernetes: procMount: Unmasked)"}
-	case strings.Contains(f.Reason, "cgroup"):
-		return Remedy{"the cgroup file system", "grep cgroup /proc/self/mountinfo",
-			"mount /sys/fs/cgroup, writable by root or with a delegated subtree"}
-	case errno == syscall.EPERM || errno == syscall.ENOSYS:
-		return Remedy{"a seccomp filter or security module on this process", "grep -E 'Seccomp|NoNewPrivs' /proc/self/status; cat /proc/self/attr/current",
-			"allow the namespace and mount calls for this process (docker: --security-opt seccomp=unconfined --cap-add SYS_ADMIN)"}
+		return noIDMapping
+	case strings.Contains(f.Step, "user namespace"):
+		return h.userNamespaces(errno)
+	case errno == syscall.ENOSPC && h.spentNamespace() != "":
+		return limitOf(h.spentNamespace())
+	case errno == syscall.EINVAL && h.chrooted():
+		return inChroot // such a root is no mount whose propagation could be set
+	case f.Step == "proc" || strings.Contains(f.Reason, `"/proc"`):
+		return h.proc()
+	case strings.Contains(f.Step, "cgroup") || strings.Contains(f.Reason, "cgroup"):
+		return h.cgroup(f.Reason)
+	case errno == syscall.EPERM || errno == syscall.ENOSYS || errno == syscall.EACCES && h.confinement() != "":
+		return h.calls()
 	case errno == syscall.EMFILE || errno == syscall.ENFILE:
-		return Remedy{"RLIMIT_NOFILE", "ulimit -n; cat /proc/sys/fs/file-nr", "raise the limit or stop idle workspaces"}
+		return Remedy{"RLIMIT_NOFILE", "ulimit -n; cat /proc/sys/fs/file-nr", "raise the limit (ulimit -n 65536) or stop idle workspaces"}
 	case errno == syscall.ENOMEM || errno == syscall.EAGAIN:
 		return Remedy{"memory or process limits of this host", "ulimit -u; free -m", "free memory or raise the limit"}
 	}
 	return Remedy{}
 }
 
-func diagnoseUserNamespace(errno syscall.Errno) Remedy {
-	const limit = "/proc/sys/user/max_user_namespaces"
-	switch {
-	case errno == syscall.ENOSPC || sysctl(limit) == "0":
-		return Remedy{"user.max_user_namespaces", "cat " + limit, "set it to a positive number: sysctl user.max_user_namespaces=15000"}
-	case sysctl("/proc/sys/kernel/unprivileged_userns_clone") == "0":
-		return Remedy{"kernel.unprivileged_userns_clone", "sysctl kernel.unprivileged_userns_clone", "sysctl kernel.unprivileged_userns_clone=1, or start as root"}
-	case sysctl("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1":
-		return Remedy{"kernel.apparmor_restrict_unprivileged_userns", "sysctl kernel.apparmor_restrict_unprivileged_userns",
-			"give codespace-helper an AppArmor profile with the userns permission, or start as root"}
+func (r Remedy) String() string {
+	if r.Knob == "" {
+		return "run 'codespace doctor', and report this step if it finds nothing"
 	}
-	return Remedy{"user namespaces (seccomp filter, security module or kernel build)", "unshare -Ur true; grep Seccomp /proc/self/status",
-		"allow unshare(CLONE_NEWUSER) for this process"}
+	return fmt.Sprintf("in the way: %s (see it with: %s); %s", r.Knob, r.Show, r.Fix)
+}
+
+// host is what this process finds around it. It is read anew each time: what is
+// in the way may just have been put right.
+type host struct {
+	status status // of this process
+	mounts []mounted
+	groups hierarchies
+	admin  bool     // CAP_SYS_ADMIN is effective
+	denied []string // calls to which a filter answers EPERM
+	absent []string // calls that answer ENOSYS
+}
+
+func look() host {
+	var h host
+	h.status, _ = readStatus(os.Getpid()) // without /proc nothing is known, and nothing will work
+	h.mounts = readMounts()
+	h.groups = readHierarchies(h.mounts)
+	effective, err := strconv.ParseUint(h.status["CapEff"], 16, 64)
+	h.admin = err == nil && effective&(1<<unix.CAP_SYS_ADMIN) != 0
+	h.denied, h.absent = refusedCalls(h.admin && HostRoot())
+	if !h.filtered() {
+		h.denied = nil // by something else than a filter; only building tells
+	}
+	return h
+}
+
+// confinement is the security module's label of this process, "" where there is
+// none or it confines nothing.
+func (h host) confinement() string {
+	label := sysctl("/proc/self/attr/current")
+	if strings.HasPrefix(label, "unconfined") || strings.Contains(label, ":unconfined_t:") {
+		return ""
+	}
+	return strings.Trim(label, "\x00\n")
 }
 
 func sysctl(file string) string {
@@ -99,11 +128,4 @@ func sysctl(file string) string {
 		return ""
 	}
 	return strings.TrimSpace(string(b))
-}
-
-func (r Remedy) String() string {
-	if r.Knob == "" {
-		return "run 'codespace version' and report this step"
-	}
-	return fmt.Sprintf("in the way: %s (see it with: %s); %s", r.Knob, r.Show, r.Fix)
 }

@@ -27,15 +27,7 @@ const (
 )
 
 func main() {
-	root := &cobra.Command{
-		Use:           "codespace",
-		Short:         "Run commands in sandboxed workspaces",
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		Version:       version,
-	}
-	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(mcpCommand(), runCommand(), versionCommand())
+	root := rootCommand()
 	ran, err := root.ExecuteC()
 	if err == nil {
 		return
@@ -51,9 +43,43 @@ func main() {
 	os.Exit(exitFailure)
 }
 
+func rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "codespace",
+		Short: "Run commands in sandboxed workspaces",
+		Long: `Run commands in sandboxed workspaces, for agents over MCP and for people and CI.
+
+A workspace is a directory, the only one that its commands may change. Each
+command gets a sandbox cell of its own: no privileges, no network, nothing of
+the host in view but the system's programs and the workspace. Where the sandbox
+cannot be built nothing runs; codespace doctor says why.`,
+		Example: `  codespace doctor                      can this machine build the sandbox?
+  codespace run -- make test            one command in the current directory
+  codespace mcp --workspace ~/project   serve one directory to an agent`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Version:       version,
+	}
+	root.AddGroup(&cobra.Group{ID: groupRun, Title: "Running commands"}, &cobra.Group{ID: groupLook, Title: "Looking first"})
+	root.CompletionOptions.DisableDefaultCmd = true // completionCommand is ours
+	root.SetHelpFunc(showHelp)
+	root.SetHelpCommand(helpCommand())
+	root.SetVersionTemplate("codespace {{.Version}}\n")
+	root.AddCommand(mcpCommand(), runCommand(), doctorCommand(), configCommand(), completionCommand(), versionCommand())
+	return root
+}
+
+// The groups of commands in the overview; a command without one stands last.
+const (
+	groupRun  = "run"
+	groupLook = "look"
+)
+
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
-		Run: func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), "codespace", version) },
+		Long:    "Print codespace, a space, and the version of this build.",
+		Example: "  codespace version",
+		Run:     func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), "codespace", version) },
 	}
 }

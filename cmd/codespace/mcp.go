@@ -16,19 +16,29 @@ import (
 func mcpCommand() *cobra.Command {
 	var flags mcpFlags
 	cmd := &cobra.Command{
-		Use:   "mcp [--workspace DIR | --config FILE]",
-		Short: "Serve MCP on standard input and output",
-		Long: `Serve MCP on standard input and output, everything embedded: no daemon.
+		Use:     "mcp [-w DIR | --config FILE] [flags]",
+		GroupID: groupRun,
+		Short:   "Serve MCP on standard input and output",
+		Long: `Serve MCP on standard input and output, everything embedded: no daemon. An MCP
+client starts this command; several at once are normal.
 
 With --workspace one directory is served, with the profile workspace-write and no
 network. With --config the workspaces of a configuration file are served; its
 state directory then belongs to this process alone. At the end of standard input
 every command is ended and codespace exits 0.`,
+		Example: `  codespace mcp --workspace ~/project
+  codespace mcp --workspace . --mount ~/.nvm --env PATH
+  codespace mcp --config /etc/codespace.toml
+
+  { "mcpServers": { "codespace": { "command": "/path/to/codespace",
+    "args": ["mcp", "--workspace", "/path/to/project"] } } }`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return serveMCP(cmd, &flags) },
 	}
 	flags.register(cmd)
-	cmd.Flags().StringVar(&flags.config, "config", "", "configuration file (TOML)")
+	cmd.Flags().StringVar(&flags.config, "config", "", "serve the workspaces of this configuration `FILE`")
+	cmd.MarkFlagFilename("config", "toml")
+	section(cmd, "Workspace", "config")
 	return cmd
 }
 

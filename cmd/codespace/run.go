@@ -30,17 +30,26 @@ type runFlags struct {
 func runCommand() *cobra.Command {
 	var flags runFlags
 	cmd := &cobra.Command{
-		Use:   "run [-w DIR] [flags] -- COMMAND [ARGUMENT...]",
-		Short: "Run one command in a sandbox",
+		Use:     "run [-w DIR] [flags] -- COMMAND [ARGUMENT...]",
+		GroupID: groupRun,
+		Short:   "Run one command in a sandbox",
 		Long: `Run one command in a sandbox on a workspace. Standard streams and signals are
-passed through. The exit status is the command's own; 124: the time limit ended
-it; 125: usage, or no sandbox could be built and nothing ran; 126: the command is
-not executable; 127: not found; 128+n: signal n ended it.
+passed through. When standard input is a terminal the command gets one of its
+own, which follows the size of yours.
 
-When standard input is a terminal the command gets one of its own, which follows
-the size of yours.
+One command at a time may change a workspace: another waits, at most --timeout.
+--read-only commands run beside it.
 
-One command at a time may change a workspace: another waits, at most --timeout.`,
+The exit status is the command's own, or
+  124    the time limit ended it
+  125    usage, or no sandbox could be built; nothing ran
+  126    the command is not executable
+  127    the command was not found in the sandbox
+  128+n  signal n ended it`,
+		Example: `  codespace run -- make test
+  codespace run -w ~/project --read-only -- grep -rn TODO .
+  codespace run --timeout 2m --memory 512MiB --strict -- ./untrusted
+  codespace run --mount ~/.pyenv --env PATH -- python script.py`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, argv []string) error { return run(&flags, argv) },
 	}
@@ -49,6 +58,8 @@ One command at a time may change a workspace: another waits, at most --timeout.`
 	cmd.Flags().BoolVar(&flags.json, "json", false, "when the command has ended, write how as one line of JSON to standard error")
 	cmd.Flags().BoolVar(&flags.readOnly, "read-only", false, "mount the workspace read-only; runs beside a command that changes it")
 	cmd.Flags().BoolVar(&flags.noWait, "no-wait", false, "exit 125 instead of waiting for another command to end")
+	section(cmd, "Workspace", "read-only", "no-wait")
+	section(cmd, "Output", "json")
 	return cmd
 }
 
