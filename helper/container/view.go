@@ -227,8 +227,8 @@ func (v view) workspace() error {
 // directories above it become above's.
 func (v view) owned(m int, target string, attrs uint64, above owner) error {
 	err := attributes(m, attrs)
-	if err == nil && v.plan.Identity.Mapped() {
-		err = idMap(m, v.plan.Identity)
+	if err == nil && v.plan.Identity.HostUID > 0 {
+		err = idMap(m, v.user)
 	}
 	if err != nil {
 		unix.Close(m)
