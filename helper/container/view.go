@@ -85,7 +85,16 @@ func (v view) system() error {
 			return err
 		}
 	}
+	if v.holds("/var/tmp") {
+		return nil // a workspace or mount makes it a directory
+	}
 	return v.link("../tmp", "/var/tmp")
+}
+
+// holds reports whether something registered lies below a directory.
+func (v view) holds(dir string) bool {
+	below := func(b sandbox.Bind) bool { return strings.HasPrefix(b.Target, dir+"/") }
+	return below(sandbox.Bind{Target: v.plan.Root.Path}) || slices.ContainsFunc(v.plan.Mounts, below)
 }
 
 // same shows a host path at the same place, read-only: nothing if it is absent,

@@ -212,9 +212,10 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	if (argc == 2 && !strcmp(argv[1], "overflow")) {
-		int most = argc + 0x7ffffffd;
+		volatile int most = 0x7fffffff; /* not for a compiler to fold */
 
-		return most + argc - most;
+		most = most + argc;
+		return most == 0;
 	}
 	if (argc != 3)
 		return 2;
