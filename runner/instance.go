@@ -3,10 +3,13 @@ package runner
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"codespace/sandbox"
 
@@ -161,6 +164,9 @@ func sweep(base string) {
 			continue
 		}
 		lock, err := lockFile(dir, 0, unix.LOCK_EX)
+		if errors.Is(err, fs.ErrNotExist) && unfinished(e) {
+			removeInstance(dir)
+		}
 		if err != nil {
 			continue // alive, or just being made
 		}
@@ -168,6 +174,13 @@ func sweep(base string) {
 		removeInstance(dir)
 		lock.Close()
 	}
+}
+
+// unfinished reports whether a directory has been without a lock for so long that
+// who made it must have died before it could.
+func unfinished(e fs.DirEntry) bool {
+	info, err := e.Info()
+	return err == nil && time.Since(info.ModTime()) > time.Minute
 }
 
 func sweepGroups(dir, prefix string) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,6 +44,9 @@ func (e *embedded) register(cmd *cobra.Command) {
 // looked up in an environment that a runner does not have.
 func (e *embedded) settings() (runner.Settings, error) {
 	s := runner.Settings{Caches: e.caches, Timeout: &e.timeout, Memory: e.memory, Strict: e.strict, Environ: map[string]string{}}
+	if e.workspace == "" || slices.Contains(e.mounts, "") {
+		return s, errors.New("cannot use an empty path for --workspace or --mount: name a directory")
+	}
 	var err error
 	if s.Workspace, err = filepath.Abs(e.workspace); err != nil {
 		return s, fmt.Errorf("cannot find workspace %s: %w", e.workspace, err)

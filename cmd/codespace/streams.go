@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"syscall"
 )
 
 // streams passes our standard streams to a command through pipes of its own: a
@@ -18,13 +19,19 @@ type streams struct {
 func openStreams() (*streams, error) {
 	var s streams
 	for i := range s.ours {
-		r, w, err := os.Pipe()
-		if err != nil {
+		var p [2]int
+		if err := syscall.Pipe2(p[:], syscall.O_CLOEXEC); err != nil {
 			return nil, fmt.Errorf("cannot make a pipe: %w", err)
 		}
-		if s.theirs[i], s.ours[i] = r, w; i > 0 {
-			s.theirs[i], s.ours[i] = w, r
+		theirs, ours := p[0], p[1]
+		if i > 0 {
+			theirs, ours = p[1], p[0]
 		}
+		// Ours goes through the poller; theirs must block, as programs expect.
+		if err := syscall.SetNonblock(ours, true); err != nil {
+			return nil, fmt.Errorf("cannot make a pipe: %w", err)
+		}
+		s.theirs[i], s.ours[i] = os.NewFile(uintptr(theirs), "stream"), os.NewFile(uintptr(ours), "stream")
 	}
 	return &s, nil
 }

@@ -15,11 +15,11 @@ import (
 )
 
 // sanitized builds C files of this directory with the address and undefined
-// behaviour sanitizers.
+// behaviour sanitizers. Linked statically the two share one log.
 func sanitized(t *testing.T, files ...string) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "sanitized")
-	args := strings.Fields("-fsanitize=address,undefined -fno-sanitize-recover=all -g -O1 -Wall -Wextra -Werror -std=gnu11 -D_GNU_SOURCE -o " + binary)
+	args := strings.Fields("-fsanitize=address,undefined -fno-sanitize-recover=all -static-libasan -static-libubsan -g -O1 -Wall -Wextra -Werror -std=gnu11 -D_GNU_SOURCE -o " + binary)
 	if out, err := exec.Command(need.Command(t, "gcc"), append(args, files...)...).CombinedOutput(); err != nil {
 		t.Fatalf("cannot build %v: %v\n%s", files, err, out)
 	}
@@ -42,13 +42,14 @@ func seeds() []byte {
 }
 
 // The parsers of the C side under the sanitizers: a million messages, the same in
-// every run. The control is a read past a block's end.
+// every run. The controls are a read past a block's end and an overflow.
 func TestParsersUnderSanitizers(t *testing.T) {
 	const count = 1_200_000
 	binary := sanitized(t, "testdata/parsers.c", "message.c")
-	overrun := exec.Command(binary, "overrun")
-	if out, err := overrun.CombinedOutput(); err == nil || !strings.Contains(string(out), "heap-buffer-overflow") {
-		t.Fatalf("not shown: the sanitizer does not see a read past the end: %v\n%s", err, out)
+	for fault, name := range map[string]string{"overrun": "heap-buffer-overflow", "overflow": "signed integer overflow"} {
+		if out, err := exec.Command(binary, fault).CombinedOutput(); err == nil || !strings.Contains(string(out), name) {
+			t.Fatalf("not shown: no sanitizer sees an %s: %v\n%s", fault, err, out)
+		}
 	}
 	run := exec.Command(binary, fmt.Sprint(count), "20261130")
 	run.Stdin = bytes.NewReader(seeds())

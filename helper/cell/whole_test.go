@@ -1,7 +1,9 @@
 package cell_test
 
 import (
+	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -23,25 +25,42 @@ import (
 // namespaces of its own on the host's own root, and cells it makes.
 type rig struct {
 	*cell.Factory
-	t      *testing.T
-	logs   string
-	hangup *os.File // the gateway's end of the lifeline
-	ended  chan error
+	t         *testing.T
+	workspace string
+	logs      string
+	hangup    *os.File // the gateway's end of the lifeline
+	ended     chan error
 }
 
 // allowAll is a seccomp program of one instruction: the real ones are not the
 // subject here and refuse what a sanitizer does.
 var allowAll = []byte{0x06, 0, 0, 0, 0, 0, 0xff, 0x7f}
 
-func (r rig) config(workspace string) cell.Config {
-	return cell.Config{Workspace: workspace, Programs: [2][]byte{allowAll, allowAll}, OpenFiles: 64, Processes: 50, ShmBytes: 1 << 20}
+func (r rig) config() cell.Config {
+	return cell.Config{Workspace: r.workspace, Programs: [2][]byte{allowAll, allowAll}, OpenFiles: 64, Processes: 50, ShmBytes: 1 << 20}
 }
 
-func newRig(t *testing.T, files ...string) rig {
+// whole builds it.
+func whole(t *testing.T, files ...string) string {
 	t.Helper()
 	need.UserNamespaces(t)
+	return sanitized(t, append(files, "message.c", "setup.c", "init.c", "factory.c")...)
+}
+
+func newRig(t *testing.T, binary string) rig {
+	t.Helper()
+	r, ours := unconfigured(t, binary)
+	var err error
+	if r.Factory, err = cell.NewFactory(ours, r.config()); err != nil {
+		t.Fatalf("%v\n%s", err, r.findings())
+	}
+	return r
+}
+
+// unconfigured starts a factory, which waits for its configuration on the socket.
+func unconfigured(t *testing.T, binary string) (rig, *os.File) {
+	t.Helper()
 	unshare := need.Command(t, "unshare")
-	binary := sanitized(t, append(files, "message.c", "setup.c", "init.c", "factory.c")...)
 	ours, theirs, err := message.Pair()
 	if err != nil {
 		t.Fatal(err)
@@ -52,21 +71,32 @@ func newRig(t *testing.T, files ...string) rig {
 	}
 	defer lifeline.Close()
 	defer theirs.Close()
-	r := rig{t: t, logs: t.TempDir(), hangup: hangup, ended: make(chan error, 1)}
-	cmd := exec.Command(unshare, "--user", "--map-root-user", "--mount", "--pid", "--fork", "--mount-proc", "--ipc", "--uts", "--net", binary, "factory")
-	cmd.Env = []string{"ASAN_OPTIONS=log_path=" + r.logs + "/asan", "UBSAN_OPTIONS=print_stacktrace=1:log_path=" + r.logs + "/ubsan"}
+	r := rig{t: t, workspace: t.TempDir(), logs: t.TempDir(), hangup: hangup, ended: make(chan error, 1)}
+	// A workspace is a mount of its own, and no mount of a cell's is the host's.
+	script := `mount --bind "$1" "$1" && exec "$0" factory`
+	cmd := exec.Command(unshare, "--user", "--map-root-user", "--mount", "--pid", "--fork", "--mount-proc", "--ipc", "--uts", "--net", "sh", "-c", script, binary, r.workspace)
+	cmd.Env = append(os.Environ(), "ASAN_OPTIONS=log_path="+r.logs+"/found", "UBSAN_OPTIONS=print_stacktrace=1:log_path="+r.logs+"/found")
 	cmd.Stderr = os.Stderr
 	cmd.ExtraFiles = []*os.File{theirs, lifeline, lifeline} // helper, image, lifeline
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	go func() { r.ended <- cmd.Wait() }()
-	t.Cleanup(func() { r.findings(); hangup.Close() })
-	if r.Factory, err = cell.NewFactory(ours, r.config("/")); err != nil {
-		r.findings()
-		t.Fatal(err)
+	t.Cleanup(func() { hangup.Close() })
+	return r, ours
+}
+
+// end waits for the end of the factory.
+func (r rig) end() {
+	r.t.Helper()
+	select {
+	case <-r.ended:
+	case <-time.After(20 * time.Second):
+		r.t.Error("the factory goes on")
 	}
-	return r
+	if found := r.findings(); found != "" {
+		r.t.Error(found)
+	}
 }
 
 // findings are what the sanitizers wrote.
@@ -180,7 +210,9 @@ func shell(script string, more ...string) *message.Message {
 // The whole of it under the sanitizers: commands short and long, started and not,
 // signals, orphans, malformed messages, and every way a cell ends.
 func TestWholeUnderSanitizers(t *testing.T) {
-	r := newRig(t, "testdata/main.c")
+	binary := whole(t, "testdata/main.c")
+	refusals(t, binary)
+	r := newRig(t, binary)
 	for _, long := range []bool{false, true} {
 		b := r.born(true)
 		out := b.starts(shell("id -u; echo $$ $#; (exec sleep 0.01 &); exit 7", make([]string, 5000)...), long)
@@ -205,13 +237,35 @@ func TestWholeUnderSanitizers(t *testing.T) {
 	b.next()
 	r.hangup.Close() // the gateway is gone
 	b.gone()
-	select {
-	case <-r.ended:
-	case <-time.After(20 * time.Second):
-		t.Error("the factory goes on without a gateway")
+	r.end()
+}
+
+// refusals are configurations and requests that end a factory.
+func refusals(t *testing.T, binary string) {
+	var f *sandbox.Failure
+	for _, long := range []int{0, 12, maxProgram + 8} {
+		r, ours := unconfigured(t, binary)
+		bad := r.config()
+		bad.Programs[1] = make([]byte, long)
+		if _, err := cell.NewFactory(ours, bad); !errors.As(err, &f) || f.Step != "factory configuration" || f.Errno != int(unix.EINVAL) {
+			t.Errorf("a program of %d bytes: %v", long, err)
+		}
+		r.end()
 	}
-	if found := r.findings(); found != "" {
-		t.Errorf("%s", found)
+	good := new(message.Message{Kind: message.KindConfig}).Uint64(message.TagBody, 100).Encode()
+	for _, content := range [][]byte{[]byte("garbage"), goodConfig(0).Encode(), good, bytes.Repeat([]byte("x"), 5000)} {
+		r, ours := unconfigured(t, binary)
+		if _, err := ours.Write(content); err != nil {
+			t.Fatal(err)
+		}
+		r.end()
+		ours.Close()
+	}
+	r := newRig(t, binary)
+	r.Close()
+	r.end()
+	if _, err := r.Clone(true); !errors.As(err, &f) || f.Step != "factory" {
+		t.Errorf("a cell of nobody: %v", err)
 	}
 }
 
@@ -244,17 +298,11 @@ func (r rig) unstarted() {
 // SIGKILL for the tree is no end of PID 1.
 func (r rig) signalled() {
 	b := r.born(false)
-	out := b.starts(shell("echo x >/tmp/x || echo refused; trap 'exit 9' TERM; sleep 1000 & wait"), true)
-	buf := make([]byte, 100)
-	n, _ := out.Read(buf)
-	for !bytes.Contains(buf[:n], []byte("refused\n")) && n < len(buf) {
-		more, err := out.Read(buf[n:])
-		if n += more; err != nil {
-			break
-		}
-	}
-	if !bytes.Contains(buf[:n], []byte("Read-only file system")) {
-		r.t.Errorf("read access said %q", buf[:n])
+	out := b.starts(shell("trap 'exit 9' TERM; echo x >$0 || echo refused; sleep 1000 & wait", r.workspace+"/x"), true)
+	lines := bufio.NewReader(out)
+	said, _ := lines.ReadString('\n')
+	if refused, _ := lines.ReadString('\n'); refused != "refused\n" || !strings.Contains(said, "Read-only file system") {
+		r.t.Errorf("read access said %q, %q", said, refused)
 	}
 	signal := func(n uint32, tree uint32) {
 		b.Send(new(message.Message{Kind: message.KindSignal}).Uint32(message.TagSignal, n).Uint32(message.TagTree, tree).Encode())
@@ -302,7 +350,7 @@ func (r rig) malformed() {
 
 // The control: a byte read too many inside a cell that is locked down is seen.
 func TestPlantedFindingIsSeen(t *testing.T) {
-	r := newRig(t, "-DPLANTED", "-Wl,--wrap=cell_init", "testdata/main.c")
+	r := newRig(t, whole(t, "-DPLANTED", "-Wl,--wrap=cell_init", "testdata/main.c"))
 	n, err := r.Clone(true)
 	if err != nil {
 		t.Fatal(err)
@@ -311,7 +359,7 @@ func TestPlantedFindingIsSeen(t *testing.T) {
 	n.Finish()
 	one := make([]byte, 1)
 	n.Socket.Read(one) // the end
-	if found := r.findings(); !strings.Contains(found, "global-buffer-overflow") {
+	if found := r.findings(); !strings.Contains(found, "heap-buffer-overflow") {
 		t.Errorf("not seen: %s", found)
 	}
 }

@@ -35,9 +35,21 @@ import (
 func init() {
 	logrus.SetLevel(logrus.ErrorLevel) // libcontainer warns of each cgroup a plain user has not
 	if len(os.Args) > 1 && os.Args[1] == "init" {
+		go endWithHelper()
 		runtime.GOMAXPROCS(1)
 		runtime.LockOSThread()
 		libcontainer.Init()
+	}
+}
+
+// endWithHelper ends a sandbox whose helper or gateway is gone before its factory
+// runs, which watches the same two descriptors: libcontainer waits for the exec
+// fifo, and nobody will ever open that.
+func endWithHelper() {
+	for {
+		if _, err := unix.Poll([]unix.PollFd{{Fd: 3}, {Fd: 5}}, -1); err != unix.EINTR {
+			os.Exit(1)
+		}
 	}
 }
 

@@ -85,7 +85,16 @@ func (v view) system() error {
 			return err
 		}
 	}
+	if v.holds("/var/tmp") {
+		return nil // a workspace or mount makes it a directory
+	}
 	return v.link("../tmp", "/var/tmp")
+}
+
+// holds reports whether something registered lies below a directory.
+func (v view) holds(dir string) bool {
+	below := func(b sandbox.Bind) bool { return strings.HasPrefix(b.Target, dir+"/") }
+	return below(sandbox.Bind{Target: v.plan.Root.Path}) || slices.ContainsFunc(v.plan.Mounts, below)
 }
 
 // same shows a host path at the same place, read-only: nothing if it is absent,
@@ -227,8 +236,8 @@ func (v view) workspace() error {
 // directories above it become above's.
 func (v view) owned(m int, target string, attrs uint64, above owner) error {
 	err := attributes(m, attrs)
-	if err == nil && v.plan.Identity.Mapped() {
-		err = idMap(m, v.plan.Identity)
+	if err == nil && v.plan.Identity.HostUID > 0 {
+		err = idMap(m, v.user)
 	}
 	if err != nil {
 		unix.Close(m)

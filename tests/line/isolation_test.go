@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -154,6 +155,33 @@ func TestNoKernelSettings(t *testing.T) {
 	if strings.Contains(out, "writable") || !strings.HasPrefix(out, "seen ") || out == "seen 0\n" {
 		t.Errorf("settings inside: %.300q", out)
 	}
+}
+
+// On the host a file of a command belongs to the owner of the workspace, who may
+// be root: whoever on the host runs one that is set-user-ID runs it as that owner.
+func TestNoSetuidFiles(t *testing.T) {
+	dir, control := workspace(t), workspace(t)
+	s := startProbing(t, dir)
+	wantsErrnos(t, outside(t, probe(t, "setuid", control)), "ok")
+	if n := len(setuidFiles(t, control)); n < 10 {
+		t.Fatalf("control: outside there are %d such files", n)
+	}
+	_, out := s.run(probe(t, "setuid", dir)...)
+	if found := setuidFiles(t, dir); len(found) > 0 {
+		t.Errorf("set-user-ID or set-group-ID on the host are %v; tried: %s", found, out)
+	}
+}
+
+func setuidFiles(t *testing.T, dir string) (found []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	must(t, err)
+	for _, e := range entries {
+		if lstat(t, filepath.Join(dir, e.Name())).Mode&(syscall.S_ISUID|syscall.S_ISGID) != 0 {
+			found = append(found, e.Name())
+		}
+	}
+	return found
 }
 
 func TestMountsOfTheHostStay(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -28,6 +29,7 @@ var roles = map[string]func(args []string) error{
 	"threads":  threads,
 	"dial":     dial,
 	"loopback": loopback,
+	"setuid":   setuid,
 	"userns":   userNamespace,
 	"mount":    mount,
 	"trace":    trace,
@@ -223,6 +225,50 @@ func mount(args []string) error {
 	tried("open_tree", err)
 	_, err = unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
 	tried("fsopen", err)
+	return nil
+}
+
+// setuid makes programs in dir that run as whoever owns them, in every way there
+// is to give a file its mode.
+func setuid(args []string) error {
+	const mode = unix.S_ISUID | unix.S_ISGID | 0o755
+	if err := os.Chdir(args[0]); err != nil {
+		return err
+	}
+	created := func(name string, fd int, err error) {
+		unix.Close(fd)
+		tried(name, err)
+	}
+	plain := func(name string) int {
+		fd, err := unix.Open(name, unix.O_CREAT|unix.O_RDWR|unix.O_CLOEXEC, 0o755)
+		if err != nil {
+			fmt.Println(name, err)
+		}
+		return fd
+	}
+	unix.Close(plain("chmod"))
+	tried("chmod", unix.Chmod("chmod", mode))
+	tried("fchmod", unix.Fchmod(plain("fchmod"), mode))
+	unix.Close(plain("fchmodat"))
+	tried("fchmodat", unix.Fchmodat(unix.AT_FDCWD, "fchmodat", mode, 0))
+	unix.Close(plain("fchmodat2"))
+	tried("fchmodat2", unix.Fchmodat(unix.AT_FDCWD, "fchmodat2", mode, unix.AT_SYMLINK_NOFOLLOW))
+	path := []byte("open\x00creat\x00")
+	fd, _, e := unix.Syscall(unix.SYS_OPEN, uintptr(unsafe.Pointer(&path[0])), unix.O_CREAT|unix.O_WRONLY, mode)
+	created("open", int(fd), errno(e))
+	fd, _, e = unix.Syscall(unix.SYS_CREAT, uintptr(unsafe.Pointer(&path[5])), mode, 0)
+	created("creat", int(fd), errno(e))
+	at, err := unix.Openat(unix.AT_FDCWD, "openat", unix.O_CREAT|unix.O_WRONLY|unix.O_CLOEXEC, mode)
+	created("openat", at, err)
+	at, err = unix.Openat2(unix.AT_FDCWD, "openat2", &unix.OpenHow{Flags: unix.O_CREAT | unix.O_WRONLY | unix.O_CLOEXEC, Mode: mode})
+	created("openat2", at, err)
+	at, err = unix.Open(".", unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, mode)
+	if err == nil {
+		err = unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", at), unix.AT_FDCWD, "tmpfile", unix.AT_SYMLINK_FOLLOW)
+	}
+	created("tmpfile", at, err)
+	tried("mknod", unix.Mknod("mknod", unix.S_IFREG|mode, 0))
+	tried("mknodat", unix.Mknodat(unix.AT_FDCWD, "mknodat", unix.S_IFREG|mode, 0))
 	return nil
 }
 

@@ -3,6 +3,7 @@
  * down (link with --wrap=cell_init): it must be seen. */
 #include "../cell.h"
 
+#include <stdlib.h>
 #include <unistd.h>
 
 #ifdef PLANTED
@@ -11,11 +12,10 @@ void __wrap_cell_init(int sock) __attribute__((noreturn));
 
 void __wrap_cell_init(int sock)
 {
-	static char room[8];
-	volatile int past = 8;
+	char *volatile room = calloc(1, 8);
 
-	if (room[past])
-		_exit(1);
+	if (room[8])
+		_exit(3);
 	__real_cell_init(sock);
 }
 #endif

@@ -3,6 +3,7 @@
  *
  *   parsers COUNT SEED < valid messages, each with its length as u32 before it
  *   parsers overrun    reads a byte too many: the sanitizer must say so
+ *   parsers overflow   adds beyond what an int holds: likewise
  *
  * Each message is parsed in a block of exactly its size, and everything a parser
  * returns is read. Prints how many were parsed and how many of them accepted. */
@@ -209,6 +210,12 @@ int main(int argc, char **argv)
 	if (argc == 2 && !strcmp(argv[1], "overrun")) {
 		taste(block(16), 17);
 		return 0;
+	}
+	if (argc == 2 && !strcmp(argv[1], "overflow")) {
+		volatile int most = 0x7fffffff; /* not for a compiler to fold */
+
+		most = most + argc;
+		return most == 0;
 	}
 	if (argc != 3)
 		return 2;
