@@ -30,11 +30,11 @@ func play(t *testing.T) played {
 		t.Fatal(err)
 	}
 	b := forbidden(t)
-	b.Cell = func(string, bool) (sandbox.Made, error) {
+	b.Cell = func(string, sandbox.Wish) (sandbox.Made, error) {
 		return sandbox.Made{PID: c.cmd.Process.Pid, Files: []*os.File{theirs, duplicate(t, c.pidfd)}}, nil
 	}
 	h, _ := connect(t, b)
-	cell, err := h.Cell(t.Context(), "a", true)
+	cell, err := h.Cell(t.Context(), "a", sandbox.Wish{Writable: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ func FuzzRequest(f *testing.F) {
 				}
 				return sandbox.Receipt{}, no
 			},
-			Cell:    func(string, bool) (sandbox.Made, error) { return sandbox.Made{}, no },
+			Cell:    func(string, sandbox.Wish) (sandbox.Made, error) { return sandbox.Made{}, no },
 			Release: func(string) error { return no },
 		})
 		ch, err := message.New(ours)

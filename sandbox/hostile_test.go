@@ -114,7 +114,7 @@ func TestServiceEndsDuringWork(t *testing.T) {
 			t.Fatal(err)
 		}
 		b := forbidden(t)
-		b.Cell = func(string, bool) (sandbox.Made, error) {
+		b.Cell = func(string, sandbox.Wish) (sandbox.Made, error) {
 			close(working)
 			<-finish
 			return sandbox.Made{Files: []*os.File{made}}, nil
@@ -163,7 +163,7 @@ func TestClientEndsAtBreach(t *testing.T) {
 			h := client(t, ours)
 			lost := make(chan error, 1)
 			go func() {
-				_, err := h.Cell(t.Context(), "a", true)
+				_, err := h.Cell(t.Context(), "a", sandbox.Wish{Writable: true})
 				lost <- err
 			}()
 			if n, err := theirs.Read(make([]byte, 1000)); n == 0 || err != nil {
@@ -219,7 +219,7 @@ func TestCellWithOtherDescriptors(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 3, 4} { // two of /dev/null are no socket and no pidfd
 		made := make(chan error, 1)
 		go func() {
-			c, err := h.Cell(t.Context(), "a", true)
+			c, err := h.Cell(t.Context(), "a", sandbox.Wish{Writable: true})
 			if err == nil {
 				c.Close()
 			}

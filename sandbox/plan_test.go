@@ -171,7 +171,7 @@ func TestEnvironmentIsFixed(t *testing.T) {
 	t.Setenv("SECRET_TOKEN", "of the daemon")
 	t.Setenv("PATH", "/of/the/daemon:"+os.Getenv("PATH"))
 	t.Setenv("LD_PRELOAD", "")
-	if got := sandbox.Environment(policy.Workspace{}); !slices.Equal(got, fixedEnvironment) {
+	if got := sandbox.Environment(policy.Workspace{}, false); !slices.Equal(got, fixedEnvironment) {
 		t.Errorf("%q", got)
 	}
 	dir := t.TempDir()
@@ -190,7 +190,7 @@ func TestEnvironmentIsFixed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := sandbox.Environment(w)
+	got := sandbox.Environment(w, false)
 	want := []string{"A=first=of all", "HOME=/home/sandbox", "LANG=de_DE.UTF-8", "LOGNAME=sandbox", "PATH=/opt/bin:/bin", "SHELL=/bin/bash",
 		"TMPDIR=/tmp", "USER=sandbox", "ZED=last"}
 	if !slices.Equal(got, want) || !slices.IsSorted(got) {

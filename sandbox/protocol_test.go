@@ -79,7 +79,7 @@ func TestHelperLostForEveryCall(t *testing.T) {
 	var all sync.WaitGroup
 	for range calls {
 		all.Go(func() {
-			if _, err := h.Cell(t.Context(), "a", true); err != sandbox.ErrHelperLost {
+			if _, err := h.Cell(t.Context(), "a", sandbox.Wish{Writable: true}); err != sandbox.ErrHelperLost {
 				t.Errorf("a waiting call got %v", err)
 			}
 		})
@@ -119,7 +119,7 @@ func TestLateAnswerIsClosed(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		left := make(chan error)
 		go func() {
-			_, err := h.Cell(ctx, "a", true)
+			_, err := h.Cell(ctx, "a", sandbox.Wish{Writable: true})
 			left <- err
 		}()
 		late := p.request().ID
@@ -157,7 +157,7 @@ func TestAnswerRacesTheEnd(t *testing.T) {
 		defer cancel()
 		var all sync.WaitGroup
 		all.Go(func() {
-			if cell, err := h.Cell(ctx, "a", true); err == nil {
+			if cell, err := h.Cell(ctx, "a", sandbox.Wish{Writable: true}); err == nil {
 				cell.Close()
 			}
 		})
@@ -203,9 +203,9 @@ func TestFailureCrossesIntact(t *testing.T) {
 	}
 	for _, c := range cases {
 		b := forbidden(t)
-		b.Cell = func(string, bool) (sandbox.Made, error) { return sandbox.Made{}, c.sent }
+		b.Cell = func(string, sandbox.Wish) (sandbox.Made, error) { return sandbox.Made{}, c.sent }
 		h, _ := connect(t, b)
-		_, err := h.Cell(t.Context(), "a", false)
+		_, err := h.Cell(t.Context(), "a", sandbox.Wish{})
 		var got *sandbox.Failure
 		if !errors.As(err, &got) || *got != c.want {
 			t.Errorf("%v arrived as %#v", c.sent, err)

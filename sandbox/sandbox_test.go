@@ -39,7 +39,7 @@ func forbidden(t *testing.T) sandbox.Builder {
 			t.Errorf("asked to prepare %+v", p)
 			return sandbox.Receipt{}, nil
 		},
-		Cell: func(id string, writable bool) (sandbox.Made, error) {
+		Cell: func(id string, w sandbox.Wish) (sandbox.Made, error) {
 			t.Errorf("asked for a cell of %s", id)
 			return sandbox.Made{}, nil
 		},

@@ -121,7 +121,7 @@ type born struct {
 
 func (r rig) born(writable bool) born {
 	r.t.Helper()
-	n, err := r.Clone(writable)
+	n, err := r.Clone(sandbox.Wish{Writable: writable})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -264,7 +264,7 @@ func refusals(t *testing.T, binary string) {
 	r := newRig(t, binary)
 	r.Close()
 	r.end()
-	if _, err := r.Clone(true); !errors.As(err, &f) || f.Step != "factory" {
+	if _, err := r.Clone(sandbox.Wish{Writable: true}); !errors.As(err, &f) || f.Step != "factory" {
 		t.Errorf("a cell of nobody: %v", err)
 	}
 }
@@ -351,7 +351,7 @@ func (r rig) malformed() {
 // The control: a byte read too many inside a cell that is locked down is seen.
 func TestPlantedFindingIsSeen(t *testing.T) {
 	r := newRig(t, whole(t, "-DPLANTED", "-Wl,--wrap=cell_init", "testdata/main.c"))
-	n, err := r.Clone(true)
+	n, err := r.Clone(sandbox.Wish{Writable: true})
 	if err != nil {
 		t.Fatal(err)
 	}

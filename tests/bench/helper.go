@@ -138,14 +138,14 @@ func (h *helperSide) close() {
 func (h *helperSide) sample(ctx context.Context, w *stopwatch) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	cell, err := h.Cell(ctx, h.box, true)
+	cell, err := h.Cell(ctx, h.box, sandbox.Wish{Writable: true})
 	if err != nil {
 		return err
 	}
 	w.lap("cell: asked for to locked down and read back")
 	defer cell.Close()
 	err = cell.Launch(sandbox.Launch{
-		Argv: []string{command}, Env: sandbox.Environment(h.workspace), Cwd: h.workspace.Root, Files: [3]*os.File{h.null, h.null, h.null},
+		Argv: []string{command}, Env: sandbox.Environment(h.workspace, false), Cwd: h.workspace.Root, Files: [3]*os.File{h.null, h.null, h.null},
 	})
 	if err != nil {
 		return err

@@ -46,7 +46,7 @@ func (b box) launch(cell *sandbox.Cell, argv []string) (command, error) {
 	}
 	b.t.Cleanup(func() { stdin.Close(); stdout.Close() })
 	err = cell.Launch(sandbox.Launch{
-		Argv: argv, Env: sandbox.Environment(policy.Workspace{}), Cwd: b.plan.Root.Path, Files: [3]*os.File{in, out, out},
+		Argv: argv, Env: sandbox.Environment(policy.Workspace{}, false), Cwd: b.plan.Root.Path, Files: [3]*os.File{in, out, out},
 	})
 	in.Close()
 	out.Close()

@@ -160,7 +160,7 @@ func TestFactoryKilled(t *testing.T) {
 	unix.Kill(h.factory(), unix.SIGKILL)
 	ended(t, c, marker)
 	var f *sandbox.Failure
-	if _, err := h.Cell(t.Context(), b.plan.ID, true); !errors.As(err, &f) || f.Step != "factory" {
+	if _, err := h.Cell(t.Context(), b.plan.ID, sandbox.Wish{Writable: true}); !errors.As(err, &f) || f.Step != "factory" {
 		t.Errorf("a cell of a dead sandbox: %v", err)
 	}
 	if err := h.Release(t.Context(), b.plan.ID); err != nil {
@@ -240,7 +240,7 @@ func (p *program) work(plan sandbox.Plan, marker string, after time.Duration) (s
 	for n := 0; err == nil; n++ {
 		stage = "make a cell"
 		var c *sandbox.Cell
-		if c, err = h.Cell(p.t.Context(), b.plan.ID, true); err != nil {
+		if c, err = h.Cell(p.t.Context(), b.plan.ID, sandbox.Wish{Writable: true}); err != nil {
 			break
 		}
 		defer c.Close()

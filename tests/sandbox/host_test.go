@@ -266,7 +266,7 @@ func (b box) cell(writable bool) *sandbox.Cell {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), soon)
 	defer cancel()
-	c, err := b.Cell(ctx, b.plan.ID, writable)
+	c, err := b.Cell(ctx, b.plan.ID, sandbox.Wish{Writable: writable})
 	if err != nil {
 		b.t.Fatal(err)
 	}

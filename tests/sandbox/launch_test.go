@@ -156,10 +156,10 @@ func TestRequestsRefused(t *testing.T) {
 	dir := workspace(t)
 	b := h.prepare(h.plan(dir, func(w *policy.Workspace) { w.Access = policy.AccessRead }))
 	var f *sandbox.Failure
-	if _, err := h.Cell(t.Context(), b.plan.ID, true); !errors.As(err, &f) || f.Step != "cell" {
+	if _, err := h.Cell(t.Context(), b.plan.ID, sandbox.Wish{Writable: true}); !errors.As(err, &f) || f.Step != "cell" {
 		t.Errorf("write access to a read-only workspace: %v", err)
 	}
-	if _, err := h.Cell(t.Context(), "absent", false); !errors.As(err, &f) || !strings.Contains(f.Reason, "no sandbox") {
+	if _, err := h.Cell(t.Context(), "absent", sandbox.Wish{}); !errors.As(err, &f) || !strings.Contains(f.Reason, "no sandbox") {
 		t.Errorf("a cell of no sandbox: %v", err)
 	}
 	if _, err := h.Prepare(t.Context(), b.plan); !errors.As(err, &f) || f.Errno != int(syscall.EEXIST) {
