@@ -31,13 +31,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// libcontainer re-executes this binary as "init" and needs the main thread.
+// libcontainer re-executes this binary as "init" and needs the main thread there. In
+// the helper itself that thread is kept for main: libcontainer joins a sandbox's
+// mount namespace on a thread it then gives up, and were that the main one
+// /proc/self would speak of the sandbox from then on.
 func init() {
 	logrus.SetLevel(logrus.ErrorLevel) // libcontainer warns of each cgroup a plain user has not
+	runtime.LockOSThread()
 	if len(os.Args) > 1 && os.Args[1] == "init" {
 		go endWithHelper()
 		runtime.GOMAXPROCS(1)
-		runtime.LockOSThread()
 		libcontainer.Init()
 	}
 }
@@ -76,6 +79,7 @@ type Container struct {
 // namespace. Directories above dir must be searchable by every user. A factory
 // ends when lifeline, the reading end of a pipe, hangs up.
 func OpenStage(dir string, lifeline *os.File) (*Stage, error) {
+	unix.Umask(0o022) // whatever codespace was started with: modes of a view are meant as they are written
 	fd, err := tmpfs(quiet, map[string]string{"mode": "0755"})
 	if err != nil {
 		return nil, sandbox.Fail("stage", 0, err)

@@ -90,12 +90,15 @@ func (t tree) parent(path string, own owner) (dir int, name string, err error) {
 
 type owner struct{ uid, gid int }
 
-// enter makes a directory if it is missing, and opens it. One that is not the
-// sandbox's user's is not writable, so that nothing is left beside a workspace by
-// mistake.
+// nobody stands for the helper's own ids (chown(2) takes -1 for "as it is"), which
+// a plain user's helper and its sandbox's user have in common.
+var nobody = owner{-1, -1}
+
+// enter makes a directory if it is missing, and opens it. One that is nobody's is
+// not writable, so that nothing is left beside a workspace by mistake.
 func enter(dir int, name string, own owner) (int, error) {
 	made, mode := true, uint32(0o755)
-	if own == (owner{}) {
+	if own == nobody {
 		mode = 0o555
 	}
 	if err := unix.Mkdirat(dir, name, mode); err == unix.EEXIST {
@@ -133,7 +136,7 @@ func (t tree) directory(path string, own owner) error {
 
 // file makes a file with content.
 func (t tree) file(path, content string) error {
-	dir, name, err := t.parent(path, owner{})
+	dir, name, err := t.parent(path, nobody)
 	if err != nil {
 		return err
 	}
@@ -150,7 +153,7 @@ func (t tree) file(path, content string) error {
 
 // link makes a symbolic link.
 func (t tree) link(target, path string) error {
-	dir, name, err := t.parent(path, owner{})
+	dir, name, err := t.parent(path, nobody)
 	if err != nil {
 		return err
 	}

@@ -81,7 +81,7 @@ func (v view) system() error {
 		}
 	}
 	for _, d := range []string{"/proc", "/dev", "/run", "/var/lib", "/var/cache"} {
-		if err := v.directory(d, owner{}); err != nil {
+		if err := v.directory(d, nobody); err != nil {
 			return err
 		}
 	}
@@ -126,7 +126,7 @@ func (v view) bind(source, target string) error {
 		unix.Close(m)
 		return fmt.Errorf("%s: %w", source, err)
 	}
-	return v.attach(m, target, owner{})
+	return v.attach(m, target, nobody)
 }
 
 // assembleDevices makes a /dev of the few nodes that programs need, each checked to be what
@@ -153,7 +153,7 @@ func assembleDevices(dir string) error {
 		}
 	}
 	for _, d := range []string{"pts", "shm"} {
-		if err := dev.directory(d, owner{}); err != nil {
+		if err := dev.directory(d, nobody); err != nil {
 			return err
 		}
 	}
@@ -181,7 +181,7 @@ func (t tree) device(name string, rdev uint64) error {
 		unix.Close(m)
 		return err
 	}
-	return t.attach(m, name, owner{})
+	return t.attach(m, name, nobody)
 }
 
 // private makes what belongs to this sandbox alone and ends with it.
@@ -191,14 +191,14 @@ func (v view) private() error {
 	if err != nil {
 		return err
 	}
-	if err := v.attach(tmp, "/tmp", owner{}); err != nil {
+	if err := v.attach(tmp, "/tmp", nobody); err != nil {
 		return err
 	}
 	home, err := tmpfs(quiet, map[string]string{"mode": "0700", "size": size, "uid": strconv.Itoa(v.user.uid), "gid": strconv.Itoa(v.user.gid)})
 	if err != nil {
 		return err
 	}
-	return v.attach(home, sandbox.Home, owner{})
+	return v.attach(home, sandbox.Home, nobody)
 }
 
 // workspace mounts the workspace at its host path. The directory is opened anew
@@ -229,7 +229,7 @@ func (v view) workspace() error {
 	if !v.plan.Writable {
 		attrs = readOnly
 	}
-	return v.owned(m, v.plan.Root.Path, attrs, owner{})
+	return v.owned(m, v.plan.Root.Path, attrs, nobody)
 }
 
 // owned attaches a tree whose owner on disk becomes the sandbox's user. Missing
@@ -283,7 +283,7 @@ func sealed(root int) error {
 
 // mountBelow returns a mount point below root, "" if there is none.
 func mountBelow(root string) (string, error) {
-	b, err := os.ReadFile("/proc/self/mountinfo")
+	b, err := os.ReadFile("/proc/thread-self/mountinfo")
 	if err != nil {
 		return "", err
 	}

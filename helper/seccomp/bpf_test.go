@@ -102,6 +102,8 @@ func (p *program) paths() []bool {
 		case !reached[pc] || in.code == 0x06:
 		case in.code == 0x05:
 			reached[pc+1+int(in.k)] = true
+		case in.code == 0x15 && in.k == 0 && pc > 0 && p.code[pc-1].code == 0x54 && p.code[pc-1].k == 0:
+			reached[pc+1+int(in.jt)] = true // the high half of a 32-bit mask is 0 and equals 0
 		default:
 			reached[pc+1+int(in.jt)] = true
 			reached[pc+1+int(in.jf)] = true

@@ -62,7 +62,7 @@ func either(debug bool, with, without answer) answer {
 func writtenRows(debug bool) []row {
 	var rows []row
 	for _, group := range [][]row{
-		foreignRows, absentRows, cloneRows, terminalRows, socketRows, familyRows(), deviceRows,
+		foreignRows, absentRows, cloneRows, terminalRows, socketRows, familyRows(), deviceRows, setIDRows,
 		personalityRows(debug), prctlRows(debug), limitRows(),
 	} {
 		rows = append(rows, group...)
@@ -101,6 +101,52 @@ var absentRows = []row{
 	{"process_madvise", call(unix.SYS_PROCESS_MADVISE), enosys},
 	{"map_shadow_stack", call(unix.SYS_MAP_SHADOW_STACK), enosys},
 	{"in the gap before 424", call(400), enosys},
+}
+
+// setIDRows are every way to a file that runs as its owner, and what looks like it.
+var setIDRows = []row{
+	{"openat2", call(unix.SYS_OPENAT2), enosys},
+	{"chmod 0755", call(unix.SYS_CHMOD, 0, 0o755), allow},
+	{"chmod 1777", call(unix.SYS_CHMOD, 0, 0o1777), allow},
+	{"chmod 4755", call(unix.SYS_CHMOD, 0, 0o4755), eperm},
+	{"chmod 2755", call(unix.SYS_CHMOD, 0, 0o2755), eperm},
+	{"chmod 6755", call(unix.SYS_CHMOD, 0, 0o6755), eperm},
+	{"fchmod 0600", call(unix.SYS_FCHMOD, 3, 0o600), allow},
+	{"fchmod 4600", call(unix.SYS_FCHMOD, 3, 0o4600), eperm},
+	{"fchmod 2600", call(unix.SYS_FCHMOD, 3, 0o2600), eperm},
+	{"fchmodat 0644", call(unix.SYS_FCHMODAT, 0, 0, 0o644), allow},
+	{"fchmodat 4644", call(unix.SYS_FCHMODAT, 0, 0, 0o4644), eperm},
+	{"fchmodat 2644", call(unix.SYS_FCHMODAT, 0, 0, 0o2644), eperm},
+	{"fchmodat2 0644", call(unix.SYS_FCHMODAT2, 0, 0, 0o644), allow},
+	{"fchmodat2 4644", call(unix.SYS_FCHMODAT2, 0, 0, 0o4644), eperm},
+	{"fchmodat2 2644", call(unix.SYS_FCHMODAT2, 0, 0, 0o2644), eperm},
+	{"creat 0666", call(unix.SYS_CREAT, 0, 0o666), allow},
+	{"creat 4777", call(unix.SYS_CREAT, 0, 0o4777), eperm},
+	{"creat 2777", call(unix.SYS_CREAT, 0, 0o2777), eperm},
+	{"open to read, any third register", call(unix.SYS_OPEN, 0, unix.O_RDONLY), allow},
+	{"open to create 0666", call(unix.SYS_OPEN, 0, unix.O_WRONLY|unix.O_CREAT, 0o666), allow},
+	{"open to create 4777", call(unix.SYS_OPEN, 0, unix.O_WRONLY|unix.O_CREAT, 0o4777), eperm},
+	{"open to create 2777", call(unix.SYS_OPEN, 0, unix.O_WRONLY|unix.O_CREAT, 0o2777), eperm},
+	{"open a nameless file 4777", call(unix.SYS_OPEN, 0, unix.O_WRONLY|unix.O_TMPFILE, 0o4777), eperm},
+	{"open a nameless file 2777", call(unix.SYS_OPEN, 0, unix.O_WRONLY|unix.O_TMPFILE, 0o2777), eperm},
+	{"openat a directory, any fourth register", call(unix.SYS_OPENAT, 0, 0, unix.O_DIRECTORY), allow},
+	{"openat to create 0600", call(unix.SYS_OPENAT, 0, 0, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL, 0o600), allow},
+	{"openat to create 4777", call(unix.SYS_OPENAT, 0, 0, unix.O_RDWR|unix.O_CREAT, 0o4777), eperm},
+	{"openat to create 2777", call(unix.SYS_OPENAT, 0, 0, unix.O_RDWR|unix.O_CREAT, 0o2777), eperm},
+	{"openat a nameless file 0600", call(unix.SYS_OPENAT, 0, 0, unix.O_RDWR|unix.O_TMPFILE, 0o600), allow},
+	{"openat a nameless file 4777", call(unix.SYS_OPENAT, 0, 0, unix.O_RDWR|unix.O_TMPFILE, 0o4777), eperm},
+	{"openat a nameless file 2777", call(unix.SYS_OPENAT, 0, 0, unix.O_RDWR|unix.O_TMPFILE, 0o2777), eperm},
+	{"open to create a nameless file 0600", call(unix.SYS_OPEN, 0, unix.O_WRONLY|unix.O_TMPFILE|unix.O_CREAT, 0o600), allow},
+	{"open a nameless file 0600", call(unix.SYS_OPEN, 0, unix.O_WRONLY|unix.O_TMPFILE, 0o600), allow},
+	{"openat to create a nameless file 0600", call(unix.SYS_OPENAT, 0, 0, unix.O_WRONLY|unix.O_TMPFILE|unix.O_CREAT, 0o600), allow},
+	{"open to read 6777", call(unix.SYS_OPEN, 0, unix.O_RDONLY, 0o6777), allow},
+	{"openat to read 6777", call(unix.SYS_OPENAT, 0, 0, unix.O_RDONLY, 0o6777), allow},
+	{"open to create 6777", call(unix.SYS_OPEN, 0, unix.O_CREAT, 0o6777), eperm},
+	{"openat to create 6777", call(unix.SYS_OPENAT, 0, 0, unix.O_CREAT, 0o6777), eperm},
+	{"mknod a file 4777", call(unix.SYS_MKNOD, 0, unix.S_IFREG|0o4777), eperm},
+	{"mknod a file 2777", call(unix.SYS_MKNOD, 0, unix.S_IFREG|0o2777), eperm},
+	{"mknodat a file 4777", call(unix.SYS_MKNODAT, 0, 0, unix.S_IFREG|0o4777), eperm},
+	{"mknodat a file 2777", call(unix.SYS_MKNODAT, 0, 0, unix.S_IFREG|0o2777), eperm},
 }
 
 const sigchld = uint64(unix.SIGCHLD)

@@ -15,7 +15,6 @@ var files = group("files", Allow, []call{
 	{"lseek", "stdio, archivers"},
 	{"open", "static binaries and musl"},
 	{"openat", "opening, everywhere"},
-	{"openat2", "container tools, Go's os.Root; fails safe below a directory"},
 	{"creat", "old tools; a subset of open"},
 	{"close", "closing, everywhere"},
 	{"close_range", "the cell's own PID 1, Python's subprocess, glibc's closefrom"},

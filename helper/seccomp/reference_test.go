@@ -72,6 +72,13 @@ var decisions = map[uint32]func(debug bool, a [6]uint32) answer{
 		}
 		return enosys
 	},
+	unix.SYS_CHMOD:       func(_ bool, a [6]uint32) answer { return setID(a[1]) },
+	unix.SYS_FCHMOD:      func(_ bool, a [6]uint32) answer { return setID(a[1]) },
+	unix.SYS_CREAT:       func(_ bool, a [6]uint32) answer { return setID(a[1]) },
+	unix.SYS_FCHMODAT:    func(_ bool, a [6]uint32) answer { return setID(a[2]) },
+	unix.SYS_FCHMODAT2:   func(_ bool, a [6]uint32) answer { return setID(a[2]) },
+	unix.SYS_OPEN:        func(_ bool, a [6]uint32) answer { return open(a[1], a[2]) },
+	unix.SYS_OPENAT:      func(_ bool, a [6]uint32) answer { return open(a[2], a[3]) },
 	unix.SYS_MKNOD:       func(_ bool, a [6]uint32) answer { return mknod(a[1]) },
 	unix.SYS_MKNODAT:     func(_ bool, a [6]uint32) answer { return mknod(a[2]) },
 	unix.SYS_SOCKET:      func(_ bool, a [6]uint32) answer { return socket(a[0], a[1], a[2]) },
@@ -79,7 +86,24 @@ var decisions = map[uint32]func(debug bool, a [6]uint32) answer{
 	unix.SYS_PRCTL:       func(debug bool, a [6]uint32) answer { return prctl(debug, a[0], a[1]) },
 }
 
+func setID(mode uint32) answer {
+	if mode&(unix.S_ISUID|unix.S_ISGID) != 0 {
+		return eperm
+	}
+	return allow
+}
+
+func open(flags, mode uint32) answer {
+	if flags&(unix.O_CREAT|unix.O_TMPFILE&^unix.O_DIRECTORY) != 0 {
+		return setID(mode)
+	}
+	return allow
+}
+
 func mknod(mode uint32) answer {
+	if setID(mode) != allow {
+		return eperm
+	}
 	switch mode % 0x10000 / 0x1000 {
 	case 0, unix.S_IFREG / 0x1000, unix.S_IFIFO / 0x1000, unix.S_IFSOCK / 0x1000:
 		return allow

@@ -72,6 +72,7 @@ var refused = group("refused", Deny, []call{
 // listed where somebody relies on that errno, and so that every known call is
 // accounted for.
 var absent = group("absent", Absent, []call{
+	{"openat2", "the mode of a new file behind a pointer (setid.go); everybody falls back to openat"},
 	{"clone3", "flags behind a pointer; C libraries and Go fall back to clone"},
 	{"open_tree", "new mount API; mount(8) falls back"},
 	{"move_mount", "new mount API; mount(8) falls back"},

@@ -17,7 +17,7 @@ const (
 // pass. For ioctl it is the only barrier; elsewhere the first program refuses
 // them too, but with ENOSYS, and a value that is known to be refused says EPERM.
 func refusedValues() []Rule {
-	return slices.Concat(terminals, namespaces, sockets, devices, privileges, personalities(), otherProcesses())
+	return slices.Concat(terminals, namespaces, sockets, devices, setIDs(), privileges, personalities(), otherProcesses())
 }
 
 // terminals: what reaches past a terminal's own data to whoever shares it.

@@ -172,6 +172,26 @@ func TestMountBelowIsRefused(t *testing.T) {
 	h.prepare(h.plan(dir)).says("", "echo x >file")
 }
 
+// A helper once went on in the mount namespace of a sandbox it had built, as far as
+// /proc told: it refused workspaces for that sandbox's mounts and did not see the
+// host's.
+func TestHelperStaysWhereItIs(t *testing.T) {
+	for range 20 {
+		h := startHelper(t)
+		dir := workspace(t)
+		if err := os.Mkdir(filepath.Join(dir, "inner"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		h.prepare(h.plan(dir, func(w *policy.Workspace) { w.Mounts = []policy.Mount{{Path: filepath.Join(dir, "inner")}} }))
+		if mounts := read(t, "/proc/"+pid(h)+"/mountinfo"); !strings.Contains(mounts, h.stage) {
+			t.Fatalf("the helper's root is a sandbox's, which has %d mounts", strings.Count(mounts, "\n"))
+		}
+		h.prepare(h.plan(dir))
+		h.Helper.Close()
+		h.end()
+	}
+}
+
 // overlay mounts an overlay file system on the host and returns a directory in it.
 func overlay(t *testing.T) string {
 	t.Helper()
@@ -217,5 +237,18 @@ func TestOverlayWorkspace(t *testing.T) {
 	b.says("1000\n", "id -u; echo x >file")
 	if !layers(b.receipt, "identity: the workspace owner's uid (weaker") {
 		t.Errorf("%q", b.receipt.Layers)
+	}
+}
+
+// The umask that codespace was started with changes nothing of a view.
+func TestUmask(t *testing.T) {
+	listing := ""
+	for _, umask := range []string{"022", "077", "000"} {
+		h := startHelper(t, "/bin/sh", "-c", "umask "+umask+`; exec "$@"`, "sh")
+		out, status := h.prepare(h.plan(workspace(t))).run(true, `cat /etc/passwd; ls -ld / /home /home/sandbox /var /etc /etc/passwd /tmp /dev /dev/pts | cut -c1-10; umask`)
+		if status != 0 || listing != "" && out != listing {
+			t.Errorf("umask %s: %d, %s", umask, status, out)
+		}
+		listing = out
 	}
 }
