@@ -86,7 +86,7 @@ func (g *Gateway) dispatch(ctx context.Context, p Principal, grant policy.Grant,
 	return Dispatch{ProcessID: c.id, Status: "confirmed", Receipt: res.Receipt.Layers}, nil
 }
 
-func (g *Gateway) started(id string, gone func(time.Duration)) {
+func (g *Gateway) started(id string, gone func(time.Duration) bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if e := g.execs[id]; e != nil {

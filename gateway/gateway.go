@@ -51,8 +51,8 @@ type exec struct {
 	seq       uint64 // order of start
 	lease     *Lease
 	child     *wire.Child
-	gone      func(limit time.Duration) // waits for its processes to be gone; nil if it may not have started
-	over      chan struct{}             // closed by end
+	gone      func(limit time.Duration) bool // waits for its processes to be gone; nil if it may not have started
+	over      chan struct{}                  // closed by end
 }
 
 // end frees what a command held; the caller holds Gateway.mu. Again is harmless.
@@ -86,12 +86,13 @@ func (g *Gateway) Close() {
 }
 
 const (
-	pingInterval = time.Second
-	pingDeadline = 5 * time.Second // of a ping's answer: a stopped runner is ended
-	startTimeout = 30 * time.Second
-	stopTimeout  = 15 * time.Second
-	treeTimeout  = 10 * time.Second // of a dead runner's command to be gone too
-	handleLife   = 16 * time.Minute // of the owner's name, longer than the runner keeps a handle
+	pingInterval  = time.Second
+	pingDeadline  = 5 * time.Second // of a ping's answer: a stopped runner is ended
+	startTimeout  = 30 * time.Second
+	stopTimeout   = 15 * time.Second
+	unseenTimeout = 2 * time.Second  // for cells to notice that their runner is gone
+	treeTimeout   = 10 * time.Second // of a dead runner's command to be gone too
+	handleLife    = 16 * time.Minute // of the owner's name, longer than the runner keeps a handle
 )
 
 // runner returns the running runner, starting one if there is none.
@@ -143,14 +144,27 @@ func (g *Gateway) bury(child *wire.Child) {
 		g.log.Error("the runner is gone; its commands ended with it", "error", err)
 	}
 	for id, e := range g.ownedBy(child) {
-		if e.gone != nil {
-			e.gone(treeTimeout) // the kernel is ending them; only then is the lease free
-		}
-		g.mu.Lock()
-		e.end()
-		delete(g.execs, id)
-		g.mu.Unlock()
+		go g.buryExec(id, e)
 	}
+}
+
+// buryExec frees the lease of a dead runner's command once its tree is gone too:
+// the kernel is ending it. One that cannot be seen to end keeps its lease.
+func (g *Gateway) buryExec(id string, e *exec) {
+	gone := true
+	if e.gone != nil {
+		gone = e.gone(treeTimeout)
+	} else {
+		<-time.After(unseenTimeout) // nobody told whether it started
+	}
+	if !gone {
+		g.log.Error("a command outlives its runner; its workspace stays locked until codespace ends", "process_id", id)
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	e.end()
+	delete(g.execs, id)
 }
 
 func (g *Gateway) ownedBy(child *wire.Child) map[string]*exec {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"sync"
@@ -32,7 +33,8 @@ type Holder struct {
 }
 
 const (
-	askTimeout = time.Second // for a holder to say who it is
+	askTimeout = time.Second            // for a holder to say who it is
+	retryAfter = 100 * time.Millisecond // of a waiter that was turned away
 	maxWaiters = 256
 )
 
@@ -42,7 +44,7 @@ type Lease struct {
 	name     *os.File // a duplicate that travels to the runner: it holds the name too
 
 	mu      sync.Mutex // guards what follows
-	waiters []net.Conn
+	waiters map[net.Conn]bool
 	over    bool
 }
 
@@ -63,7 +65,8 @@ func (g *Gateway) lease(grant policy.Grant, processID string) (*Lease, error) {
 }
 
 // AwaitLease waits until a workspace's lease is free, or ctx ends. It does not
-// take the lease: somebody else may be faster.
+// take the lease: somebody else may be faster. It takes at least a tenth of a second
+// unless the lease is seen to end: a holder that turns waiters away is not spun on.
 func (g *Gateway) AwaitLease(ctx context.Context, workspaceID string) error {
 	w, err := g.workspace(Principal{}, workspaceID)
 	if err != nil {
@@ -74,15 +77,22 @@ func (g *Gateway) AwaitLease(ctx context.Context, workspaceID string) error {
 		return err
 	}
 	var d net.Dialer
+	began := time.Now()
 	c, err := d.DialContext(ctx, "unix", name)
-	if err != nil {
+	if err == nil {
+		defer c.Close()
+		stop := context.AfterFunc(ctx, func() { c.Close() })
+		defer stop()
+		for b := make([]byte, 512); err == nil; {
+			_, err = c.Read(b) // until the holder ends
+		}
+	}
+	if errors.Is(err, syscall.ECONNREFUSED) || time.Since(began) > retryAfter {
 		return ctx.Err() // nobody holds it any more
 	}
-	defer c.Close()
-	stop := context.AfterFunc(ctx, func() { c.Close() })
-	defer stop()
-	for b := make([]byte, 512); err == nil; {
-		_, err = c.Read(b) // until the holder ends
+	select {
+	case <-time.After(retryAfter):
+	case <-ctx.Done():
 	}
 	return ctx.Err()
 }
@@ -106,7 +116,7 @@ func take(name string, h Holder) (*Lease, error) {
 	if err != nil {
 		panic(err) // plain values always marshal
 	}
-	lease := &Lease{listener: l, name: dup}
+	lease := &Lease{listener: l, name: dup, waiters: map[net.Conn]bool{}}
 	go lease.answer(said)
 	return lease, nil
 }
@@ -115,19 +125,33 @@ func take(name string, h Holder) (*Lease, error) {
 func (l *Lease) answer(said []byte) {
 	for {
 		c, err := l.listener.Accept()
-		if err != nil {
+		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		c.SetWriteDeadline(time.Now().Add(askTimeout))
-		c.Write(said)
-		l.mu.Lock()
-		if l.over || len(l.waiters) == maxWaiters {
-			c.Close()
-		} else {
-			l.waiters = append(l.waiters, c)
+		if err != nil { // out of descriptors: somebody gives one back
+			<-time.After(retryAfter)
+			continue
 		}
-		l.mu.Unlock()
+		go l.attend(c, said)
 	}
+}
+
+// attend tells one asker and keeps it connected until it goes or the lease ends.
+func (l *Lease) attend(c net.Conn, said []byte) {
+	defer c.Close()
+	c.SetWriteDeadline(time.Now().Add(askTimeout))
+	c.Write(said)
+	l.mu.Lock()
+	if l.over || len(l.waiters) == maxWaiters {
+		l.mu.Unlock()
+		return
+	}
+	l.waiters[c] = true
+	l.mu.Unlock()
+	c.Read(make([]byte, 1)) // an asker says nothing: this ends with the connection
+	l.mu.Lock()
+	delete(l.waiters, c)
+	l.mu.Unlock()
 }
 
 // Release frees the lease and wakes who waits for it. It may be called again.
@@ -143,10 +167,9 @@ func (l *Lease) Release() {
 	l.over = true
 	l.listener.Close()
 	l.name.Close()
-	for _, c := range l.waiters {
+	for c := range l.waiters {
 		c.Close()
 	}
-	l.waiters = nil
 }
 
 // with appends the lease's descriptor to what travels with a command.
@@ -167,8 +190,8 @@ func ask(name string) *Holder {
 	defer c.Close()
 	c.SetReadDeadline(time.Now().Add(askTimeout))
 	var h Holder
-	if err := json.NewDecoder(c).Decode(&h); err != nil {
-		return nil
+	if err := json.NewDecoder(io.LimitReader(c, 4096)).Decode(&h); err != nil || h.Kind != "exec" {
+		return nil // some other program has the name, or says what a holder would not
 	}
 	return &h
 }

@@ -23,13 +23,19 @@ func (g *Gateway) Write(ctx context.Context, p Principal, r runner.WriteRequest)
 	return e.child.Client.Write(ctx, r)
 }
 
+// Resize is the wanted size of a process's terminal.
+type Resize struct {
+	ProcessID  string
+	Rows, Cols int
+}
+
 // Resize changes the size of a process's terminal.
-func (g *Gateway) Resize(ctx context.Context, p Principal, processID string, rows, cols int) error {
-	e, err := g.own(p, processID)
+func (g *Gateway) Resize(ctx context.Context, p Principal, r Resize) error {
+	e, err := g.own(p, r.ProcessID)
 	if err != nil {
 		return err
 	}
-	return e.child.Client.Resize(ctx, processID, rows, cols)
+	return e.child.Client.Resize(ctx, r.ProcessID, r.Rows, r.Cols)
 }
 
 // Page is a part of the list of processes.

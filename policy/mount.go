@@ -1,6 +1,9 @@
 package policy
 
-import "os"
+import (
+	"os"
+	"path/filepath"
+)
 
 const maxMounts = 64
 
@@ -34,7 +37,17 @@ func (g *ground) mount() rule[string, location] {
 				next:  "leave it out",
 			}
 		}
-		return at, clear(at, g.mounts, unsafePath)
+		if f := clear(at, g.mounts, unsafePath); f != nil {
+			return location{}, f
+		}
+		// A link in it could be one that a command made, to show the next one more.
+		if filepath.Clean(unsafePath) != at.path {
+			return location{}, &flaw{
+				found: quote(unsafePath) + ", which goes through a link",
+				next:  "write the path it leads to, if that is what you mean: " + quote(at.path),
+			}
+		}
+		return at, nil
 	}}
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
+	"strings"
 	"time"
 
 	"codespace/policy"
@@ -35,11 +37,13 @@ func (r *Runner) Exec(ctx context.Context, req ExecRequest, files []*os.File) (r
 	if err := r.reserve(p, grant.Workspace.Limits.Processes); err != nil {
 		return ExecResult{}, err
 	}
-	if err := r.start(ctx, p, grant, files); err != nil {
+	res, err = r.start(ctx, p, grant, files)
+	if err != nil {
 		r.drop(p)
+		r.log.Error("a command did not start", "workspace", p.workspace, "error", err) // with what a client is not told
 		return ExecResult{}, faultOf(err, req.Argv)
 	}
-	return ExecResult{Started: p.status.Started, Receipt: p.status.Receipt, Tree: p.tree}, nil
+	return res, nil
 }
 
 // decide looks the workspace up in the runner's own registry and decides anew.
@@ -62,47 +66,56 @@ func (r *Runner) decide(req ExecRequest) (policy.Grant, error) {
 	return g, err
 }
 
-func (r *Runner) start(ctx context.Context, p *process, g policy.Grant, files []*os.File) error {
+func (r *Runner) start(ctx context.Context, p *process, g policy.Grant, files []*os.File) (ExecResult, error) {
 	box, err := r.sandboxes.enter(ctx, g)
 	if err != nil {
-		return err
+		return ExecResult{}, err
 	}
 	p.leave = func() { r.sandboxes.leave(box) }
 	wish := sandbox.Wish{Writable: g.Access == policy.AccessWrite, Terminal: p.tty}
 	cell, err := r.sandboxes.take(ctx, box, wish)
 	if err != nil {
 		p.leave()
-		return err
+		return ExecResult{}, err
 	}
-	if err := p.launch(cell, g.Workspace, files); err != nil {
+	var unsure *sandbox.Unsure
+	err = p.launch(cell, g.Workspace, files)
+	if errors.As(err, &unsure) {
+		r.log.Error("a command is lost", "process_id", p.id, "error", err)
+		cell.Kill() // it may have run: it is shown as started and lost
+	} else if err != nil {
 		cell.Close()
 		p.leave()
-		return err
+		return ExecResult{}, err
 	}
+	res := ExecResult{Started: p.status.Started, Receipt: p.status.Receipt, Tree: p.tree}
 	r.sandboxes.refill(box, wish) // behind the launch
-	return r.release(p)
+	return res, r.release(p)
 }
 
 // release makes a started command visible and supervised, unless the runner is
 // ending: then the command ends here.
 func (r *Runner) release(p *process) error {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
-		p.cell.Close()
-		p.closeStreams()
-		p.leave()
-		return ending()
+	closed := r.closed
+	if !closed {
+		p.visible = true
+		r.running.Go(func() { r.supervise(p) })
 	}
-	p.visible = true
-	r.running.Go(func() { r.supervise(p) })
-	return nil
+	r.mu.Unlock()
+	if !closed {
+		return nil
+	}
+	p.cell.Close()
+	p.closeStreams()
+	p.leave()
+	return ending()
 }
 
 // launch releases the cell with the command's streams.
 func (p *process) launch(cell *sandbox.Cell, w policy.Workspace, files []*os.File) error {
 	p.cell, p.tree = cell, cell.Tree()
-	l := sandbox.Launch{Argv: p.argv, Env: sandbox.Environment(w, p.tty), Cwd: w.Root}
+	l := sandbox.Launch{Argv: p.argv, Env: sandbox.Environment(w, p.tty), Cwd: "."}
 	theirs, rest, err := p.connect(files)
 	if err != nil {
 		return err
@@ -112,14 +125,16 @@ func (p *process) launch(cell *sandbox.Cell, w policy.Workspace, files []*os.Fil
 	p.status.Started = time.Now()
 	err = launchWithin(cell, l)
 	message.CloseAll(theirs[:]) // the command has its own
-	if err != nil {
+	p.argv = nil
+	var unsure *sandbox.Unsure
+	if err != nil && !errors.As(err, &unsure) {
 		p.closeStreams()
 		return err
 	}
 	if len(rest) > 0 {
 		p.lease = rest[0]
 	}
-	return nil
+	return err
 }
 
 func launchWithin(cell *sandbox.Cell, l sandbox.Launch) error {
@@ -141,13 +156,29 @@ func faultOf(err error, argv []string) error {
 	case errors.As(err, &failure):
 		return sandboxFault(failure)
 	}
-	return &Fault{Code: SandboxUnavailable, Retryable: true, Message: "cannot prepare a sandbox: " + err.Error(), Next: "try again; the command did not run"}
+	return &Fault{Code: SandboxUnavailable, Retryable: true, Message: "cannot prepare a sandbox: " + clientText(err.Error()), Next: "try again; the command did not run"}
 }
 
 func sandboxFault(f *sandbox.Failure) *Fault {
 	remedy := f.Remedy()
-	return &Fault{Code: SandboxUnavailable, Message: "cannot build the sandbox: " + f.Error(), Next: remedy.String() + "; nothing was run",
+	return &Fault{Code: SandboxUnavailable, Message: "cannot build the sandbox: " + clientText(f.Error()), Next: remedy.String() + "; nothing was run",
 		Details: map[string]any{"step": f.Step, "index": f.Index, "errno": f.Errno, "knob": remedy.Knob, "show": remedy.Show, "fix": remedy.Fix}}
+}
+
+// hostPath is an absolute path that is not of the view's own parts.
+var hostPath = regexp.MustCompile(`/[^\s:;,"']*`)
+
+// clientText hides paths of the host: what a client is told names none outside its
+// workspace. The operator's log has the whole text.
+func clientText(s string) string {
+	return hostPath.ReplaceAllStringFunc(s, func(p string) string {
+		for _, known := range []string{"/proc", "/dev", "/sys", "/tmp", "/etc", "/usr", "/home/sandbox"} {
+			if p == known || strings.HasPrefix(p, known+"/") && known != "/tmp" {
+				return p
+			}
+		}
+		return "(a path of the host)"
+	})
 }
 
 var spawnAdvice = map[string]string{

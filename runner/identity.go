@@ -47,7 +47,7 @@ func writableRoot(g policy.Grant, path string, st unix.Stat_t) error {
 		return nil
 	}
 	ok := st.Mode&0o300 == 0o300 // the owner is mapped to the sandbox's user
-	if !sandbox.HostRoot() {
+	if !(sandbox.Host{}).Root() {
 		ok = unix.Faccessat(unix.AT_FDCWD, path, unix.W_OK|unix.X_OK, unix.AT_EACCESS) == nil
 	}
 	if ok {
@@ -62,9 +62,9 @@ func writableRoot(g policy.Grant, path string, st unix.Stat_t) error {
 // uid of the operator's range which no other sandbox has; the returned file
 // holds it. Anybody else can only be who they are.
 func identify(r policy.Identity, w policy.Workspace, st unix.Stat_t) (sandbox.Identity, *os.File, error) {
-	who := sandbox.Starter()
+	who := (sandbox.Host{}).Starter()
 	who.DiskUID, who.DiskGID = int(st.Uid), int(st.Gid)
-	if !sandbox.HostRoot() {
+	if !(sandbox.Host{}).Root() {
 		return who, nil, nil
 	}
 	if w.Identity == "owner" {
@@ -112,10 +112,10 @@ func claim(name string) (*os.File, error) {
 
 // makeCaches makes the directories that are shown as caches. They lie in the
 // state directory, which no sandbox sees otherwise.
-func makeCaches(stateDir string, w policy.Workspace) error {
-	for _, c := range w.Caches {
-		if err := os.MkdirAll(sandbox.CacheDir(stateDir, w.ID, c), 0o700); err != nil {
-			return &Fault{Code: SandboxUnavailable, Message: "cannot make cache " + c.Name + " in the state directory: " + errnoOf(err),
+func makeCaches(caches []sandbox.Bind) error {
+	for _, c := range caches {
+		if err := os.MkdirAll(c.Source, 0o700); err != nil {
+			return &Fault{Code: SandboxUnavailable, Message: "cannot make the cache for " + c.Target + " in the state directory: " + errnoOf(err),
 				Next: "make the state directory writable (state.dir, or XDG_STATE_HOME)"}
 		}
 	}

@@ -33,6 +33,15 @@ type Instance struct {
 
 // NewInstance sweeps what dead instances left and makes a directory for this one.
 func NewInstance() (*Instance, error) {
+	unix.Umask(0o022) // what follows says who may read what
+	in, err := newInstance()
+	for try := 0; try < 3 && errors.Is(err, fs.ErrNotExist); try++ { // swept by another start
+		in, err = newInstance()
+	}
+	return in, err
+}
+
+func newInstance() (*Instance, error) {
 	base, err := instanceBase()
 	if err != nil {
 		return nil, err
@@ -57,7 +66,7 @@ func NewInstance() (*Instance, error) {
 	if in.lock, err = lockFile(dir, unix.O_CREAT|unix.O_EXCL, unix.LOCK_SH); err != nil {
 		return nil, fmt.Errorf("cannot lock run directory: %w", err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "groups"), []byte(strings.Join(sandbox.Groups(), "\n")), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "groups"), []byte(strings.Join((sandbox.Host{}).Groups(), "\n")), 0o600); err != nil {
 		return nil, fmt.Errorf("cannot make run directory: %w", err)
 	}
 	return in, os.Chmod(dir, 0o711) // a sandbox's root is searched on the way to its view
@@ -104,7 +113,8 @@ func (in *Instance) sweepHelper(stage, prefix string) {
 // it; then that one does.
 func (in *Instance) Remove() {
 	defer in.lock.Close()
-	if unix.Flock(int(in.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+	alone := unix.Flock(int(in.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
+	if alone && sweepGroups(in.dir, in.Name()) == nil {
 		removeInstance(in.dir)
 	}
 }
@@ -146,6 +156,9 @@ func lockFile(dir string, flags, how int) (*os.File, error) {
 	}
 	if err := unix.Flock(fd, how|unix.LOCK_NB); err != nil {
 		unix.Close(fd)
+		if flags&unix.O_CREAT != 0 {
+			err = fs.ErrNotExist // a sweep has it and is removing the directory
+		}
 		return nil, err
 	}
 	return os.NewFile(uintptr(fd), "lock"), nil
@@ -170,8 +183,9 @@ func sweep(base string) {
 		if err != nil {
 			continue // alive, or just being made
 		}
-		sweepGroups(dir, e.Name())
-		removeInstance(dir)
+		if sweepGroups(dir, e.Name()) == nil { // else the next start tries again
+			removeInstance(dir)
+		}
 		lock.Close()
 	}
 }
@@ -183,12 +197,12 @@ func unfinished(e fs.DirEntry) bool {
 	return err == nil && time.Since(info.ModTime()) > time.Minute
 }
 
-func sweepGroups(dir, prefix string) {
+func sweepGroups(dir, prefix string) error {
 	b, err := os.ReadFile(filepath.Join(dir, "groups"))
 	if err != nil {
-		return
+		return nil // it never came to making any
 	}
-	sandbox.RemoveGroups(strings.Split(string(b), "\n"), prefix)
+	return sandbox.RemoveGroups(strings.Split(string(b), "\n"), prefix)
 }
 
 // removeInstance removes what an instance is made of, by name and never through

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"fmt"
 	"os"
 	"sync"
 	"time"
@@ -45,7 +46,9 @@ type process struct {
 	event   chan sandbox.Event // closed when PID 1 is gone
 	drained chan struct{}      // closed at the end of output that is kept here
 
-	ended, visible bool // guarded by Runner.mu
+	// Guarded by Runner.mu.
+	ended, visible bool
+	expiry         *time.Timer // of a finished handle
 
 	mu     sync.Mutex // guards status
 	status Status
@@ -199,20 +202,30 @@ func (w *watch) verdict(spent sandbox.Spent) Status {
 	return s
 }
 
+// signalName is the name of a signal; a real-time one is named by its distance
+// from SIGRTMIN as the C library counts (signal(7)).
+func signalName(sig unix.Signal) string {
+	if name := unix.SignalName(sig); name != "" {
+		return name
+	}
+	return fmt.Sprintf("SIGRTMIN+%d", int(sig)-34)
+}
+
 // own fills in the argv's own wait status and usage.
 func (w *watch) own(s *Status) {
 	status := w.exited.Status
 	s.Termination = ByExit
 	if status.Signaled() {
 		s.Termination = BySignal
-		s.Signal = unix.SignalName(status.Signal())
-		if s.Signal == "" {
-			s.Signal = status.Signal().String()
-		}
+		s.SignalNumber = int(status.Signal())
+		s.Signal = signalName(status.Signal())
 	} else {
 		code := status.ExitStatus()
 		s.ExitCode = &code
 	}
-	s.Usage.CPU = max(w.exited.CPU, w.last.CPU)
+	if w.last.Empty { // everything was reaped and counted, without our own PID 1
+		s.Usage.CPU = w.last.CPU
+	}
+	s.Usage.CPU = max(s.Usage.CPU, w.exited.CPU)
 	s.Usage.PeakMemory = max(s.Usage.PeakMemory, w.exited.MaxRSS, w.last.MaxRSS)
 }

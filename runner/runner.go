@@ -18,8 +18,6 @@ import (
 
 	"codespace/policy"
 	"codespace/sandbox"
-
-	"golang.org/x/sys/unix"
 )
 
 // ExecRequest asks for one command. It names a workspace and a policy digest,
@@ -77,6 +75,7 @@ type Status struct {
 	Termination  Termination     `json:"termination,omitempty"`
 	ExitCode     *int            `json:"exit_code,omitempty"`
 	Signal       string          `json:"signal,omitempty"` // "SIGKILL"
+	SignalNumber int             `json:"signal_number,omitempty"`
 	OutputTotal  int64           `json:"output_total"`
 	RetainedFrom int64           `json:"output_retained_from"`
 	EOF          bool            `json:"eof"`
@@ -85,9 +84,6 @@ type Status struct {
 	Usage        Usage           `json:"usage"`
 	Receipt      sandbox.Receipt `json:"receipt"`
 }
-
-// SignalNumber is the number of Signal, 0 if there is none.
-func (s Status) SignalNumber() int { return int(unix.SignalNum(s.Signal)) }
 
 // ReadRequest asks for output from a byte offset on.
 type ReadRequest struct {

@@ -135,10 +135,10 @@ func (s *sandboxes) prepare(b *box, g policy.Grant, st unix.Stat_t) (sandbox.Rec
 		return sandbox.Receipt{}, err
 	}
 	b.uid = uid
-	if err := makeCaches(s.registry.State.Dir, g.Workspace); err != nil {
+	plan := sandbox.NewPlan(g, b.id, s.registry.State.Dir)
+	if err := makeCaches(plan.Caches); err != nil {
 		return sandbox.Receipt{}, err
 	}
-	plan := sandbox.NewPlan(g, b.id, s.registry.State.Dir)
 	plan.Root, plan.Identity = b.root, who
 	receipt, err := b.helper.Prepare(ctx, plan)
 	if ctx.Err() != nil {
@@ -154,6 +154,12 @@ func (s *sandboxes) cell(ctx context.Context, b *box, w sandbox.Wish) (*sandbox.
 	c, err := b.helper.Cell(ctx, b.id, w)
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		b.helper.cmd.Process.Kill()
+	}
+	var f *sandbox.Failure
+	if errors.As(err, &f) { // a sandbox that makes no cells is replaced
+		s.boxMu.Lock()
+		s.retireLocked(b)
+		s.boxMu.Unlock()
 	}
 	return c, err
 }
@@ -190,7 +196,9 @@ func (s *sandboxes) putAwayLocked(b *box) {
 		ctx, cancel := context.WithTimeout(context.Background(), prepareTimeout)
 		defer cancel()
 		if err := b.helper.Release(ctx, b.id); err != nil && !errors.Is(err, sandbox.ErrHelperLost) {
-			s.log.Warn("cannot put a sandbox away", "sandbox", b.id, "error", err)
+			s.log.Error("cannot put a sandbox away; the helper is ended", "sandbox", b.id, "error", err)
+			b.helper.cmd.Process.Kill()
+			<-b.helper.gone // its uid must not go to another while it lives
 		}
 		if b.uid != nil {
 			b.uid.Close()
@@ -210,6 +218,9 @@ func (h *helper) lost() bool {
 // helperLocked returns the running helper, starting one if there is none. It is
 // the only program the runner ever starts, by its absolute path.
 func (s *sandboxes) helperLocked() (*helper, error) {
+	if s.ended {
+		return nil, ending()
+	}
 	if s.helper != nil && !s.helper.lost() {
 		return s.helper, nil
 	}

@@ -53,9 +53,9 @@ func (s Settings) Registry() (*policy.Registry, error) {
 	})
 }
 
-// RegistryDigest is by which gateway and runner make sure that they decide by the
+// Digest is by which gateway and runner make sure that they decide by the
 // same registry.
-func RegistryDigest(r *policy.Registry) string {
+func (Settings) Digest(r *policy.Registry) string {
 	h := sha256.New()
 	for _, id := range r.IDs() {
 		w, _ := r.Workspace(id)

@@ -104,6 +104,9 @@ func (r *Runner) drop(p *process) {
 }
 
 func (r *Runner) forget(p *process) {
+	if p.expiry != nil {
+		p.expiry.Stop() // it would keep the output
+	}
 	delete(r.processes, p.id)
 	for i, q := range r.order {
 		if q == p {
@@ -119,6 +122,11 @@ func (r *Runner) retire(p *process) {
 	defer r.mu.Unlock()
 	r.live[p.workspace]--
 	p.ended = true
+	p.expiry = time.AfterFunc(retainedFor, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.forget(p)
+	})
 	finished := 0
 	for i := len(r.order) - 1; i >= 0; i-- {
 		q := r.order[i]
@@ -129,11 +137,6 @@ func (r *Runner) retire(p *process) {
 			r.forget(q)
 		}
 	}
-	time.AfterFunc(retainedFor, func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.forget(p)
-	})
 }
 
 func (r *Runner) find(id string) (*process, error) {

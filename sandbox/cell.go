@@ -91,7 +91,8 @@ type Launch struct {
 }
 
 // Launch starts the command and returns once its own image runs. A *Failure
-// with Launch set says why it does not; the cell is spent either way.
+// with Launch set says why it does not, an *Unsure that it may have; the cell is
+// spent either way.
 func (c *Cell) Launch(l Launch) error {
 	var files []*os.File
 	if c.Terminal == nil {
@@ -121,7 +122,7 @@ func (c *Cell) Launch(l Launch) error {
 	}
 	r, err := c.receive()
 	if err != nil {
-		return fmt.Errorf("cannot launch: %w", err)
+		return &Unsure{err}
 	}
 	switch r.Kind {
 	case message.KindStarted:
@@ -131,7 +132,15 @@ func (c *Cell) Launch(l Launch) error {
 		f.Launch = true
 		return f
 	}
-	return fmt.Errorf("cannot launch: the cell answered %d", r.Kind)
+	return &Unsure{fmt.Errorf("the cell answered %d", r.Kind)}
+}
+
+// Unsure is a launch whose answer was lost: the command may have run. Kill ends
+// what there is of it. It does not unwrap: its cause says nothing of the command.
+type Unsure struct{ cause error }
+
+func (u *Unsure) Error() string {
+	return "cannot tell whether the command was started: " + u.cause.Error()
 }
 
 // Next returns the next event, io.EOF when PID 1 is gone.

@@ -154,9 +154,7 @@ func TestEvents(t *testing.T) {
 	if _, err := p.Next(); err != io.EOF {
 		t.Errorf("at the end: %v", err)
 	}
-	if after := descriptors(t); after > before-1 { // pid1 is closed
-		t.Errorf("%d descriptors before, %d after", before, after)
-	}
+	settles(t, before-1) // pid1 is closed
 }
 
 func TestSignalMessages(t *testing.T) {

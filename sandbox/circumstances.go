@@ -65,7 +65,7 @@ func (h host) inSandbox() Finding {
 
 func (h host) inUserNamespace() Finding {
 	switch {
-	case !HostRoot() && startingUID() == 0:
+	case !hostRoot() && startingUID() == 0:
 		return Finding{Name: "root of a user namespace that is the host's root", State: inTheWay, Strength: "this user is uid 0 of the namespace around it, which may be the host", Remedy: rootOfNamespace}
 	case !initialNamespace():
 		return Finding{Name: "inside a user namespace", State: noted, Strength: "ids here are not the host's", Remedy: Remedy{Show: "cat /proc/self/uid_map"}}
@@ -94,7 +94,7 @@ func (h host) underLimit() Finding {
 
 func (h host) underSysctl() Finding {
 	switch {
-	case HostRoot():
+	case hostRoot():
 		return Finding{}
 	case sysctl("/proc/sys/kernel/unprivileged_userns_clone") == "0":
 		return Finding{Name: noClone.Knob + " is 0", State: inTheWay, Strength: "only root may make user namespaces", Remedy: noClone}
@@ -112,7 +112,7 @@ func (h host) underModule() Finding {
 }
 
 func (h host) withoutGroups() Finding {
-	g, is := h.groups.broken(HostRoot())
+	g, is := h.groups.broken(hostRoot())
 	if !is {
 		return Finding{}
 	}
@@ -127,7 +127,7 @@ func (h host) withoutRoot() Finding {
 	switch {
 	case h.chrooted():
 		return Finding{Name: "inside a chroot", State: inTheWay, Strength: "the root directory is no mount point", Remedy: inChroot}
-	case HostRoot() && !h.admin:
+	case hostRoot() && !h.admin:
 		return Finding{Name: "root without CAP_SYS_ADMIN", State: inTheWay, Strength: "uid 0 with an effective set of " + h.status["CapEff"], Remedy: noAdmin}
 	}
 	return Finding{}

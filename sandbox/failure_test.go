@@ -102,11 +102,11 @@ func TestRemedy(t *testing.T) {
 // Only root of the initial user namespace can give a sandbox ids of its own; who
 // cannot is named by the uid that started it.
 func TestStarter(t *testing.T) {
-	who := sandbox.Starter()
+	who := (sandbox.Host{}).Starter()
 	if who.HostUID != -1 || who.HostGID != -1 || who.Mapped() {
 		t.Errorf("%+v", who)
 	}
-	if sandbox.HostRoot() && who.StartingUID != 0 {
+	if (sandbox.Host{}).Root() && who.StartingUID != 0 {
 		t.Errorf("the host's root started %+v", who)
 	}
 	for _, c := range []struct {

@@ -21,6 +21,8 @@ type Helper struct {
 	ch   *message.Channel
 	done chan struct{}
 
+	sending sync.Mutex // one message at a time
+
 	mu      sync.Mutex // guards what follows
 	next    uint64
 	waiting map[uint64]chan answer
@@ -81,17 +83,11 @@ func (h *Helper) call(ctx context.Context, r request) (answer, error) {
 		return answer{}, ErrHelperLost
 	}
 	h.waiting[r.ID] = wait
-	b, err := json.Marshal(r)
-	if err == nil && len(b) > message.MaxBytes {
-		err = fmt.Errorf("request of %d bytes, at most %d", len(b), message.MaxBytes)
-	}
-	if err == nil {
-		err = h.ch.Send(b)
-	}
-	if err != nil {
-		delete(h.waiting, r.ID)
-	}
 	h.mu.Unlock()
+	err := h.send(r)
+	if err != nil {
+		h.abandon(r.ID, wait)
+	}
 	if errors.Is(err, syscall.EPIPE) || errors.Is(err, net.ErrClosed) {
 		return answer{}, ErrHelperLost
 	}
@@ -113,6 +109,21 @@ func (h *Helper) call(ctx context.Context, r request) (answer, error) {
 	}
 }
 
+// send may wait for a helper that does not read, for a bounded time: no other lock
+// is held meanwhile.
+func (h *Helper) send(r request) error {
+	b, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	if len(b) > message.MaxBytes {
+		return fmt.Errorf("request of %d bytes, at most %d", len(b), message.MaxBytes)
+	}
+	h.sending.Lock()
+	defer h.sending.Unlock()
+	return h.ch.Send(b)
+}
+
 // abandon makes sure that an answer nobody waits for leaves no descriptor open.
 func (h *Helper) abandon(id uint64, wait <-chan answer) {
 	h.mu.Lock()
@@ -120,8 +131,19 @@ func (h *Helper) abandon(id uint64, wait <-chan answer) {
 	delete(h.waiting, id)
 	select {
 	case a := <-wait:
-		message.CloseAll(a.files)
+		go discard(a)
 	default:
+	}
+}
+
+// discard ends a cell that came too late and frees its cgroup.
+func discard(a answer) {
+	if len(a.files) < 2 {
+		message.CloseAll(a.files)
+		return
+	}
+	if c, err := newCell(a, Wish{Terminal: len(a.files) == 3}); err == nil {
+		c.Close()
 	}
 }
 
@@ -154,7 +176,7 @@ func (h *Helper) deliver(a answer) {
 	defer h.mu.Unlock()
 	wait, ok := h.waiting[a.reply.ID]
 	if !ok {
-		message.CloseAll(a.files)
+		go discard(a)
 		return
 	}
 	delete(h.waiting, a.reply.ID)

@@ -11,10 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// HostRoot reports whether this process is root of the initial user namespace,
+// Host is the host as this process finds it.
+type Host struct{}
+
+// Root reports whether this process is root of the initial user namespace,
 // which alone can give a sandbox host ids of its own. Root inside a container's
 // user namespace is not.
-func HostRoot() bool { return hostRoot() }
+func (Host) Root() bool { return hostRoot() }
 
 var hostRoot = sync.OnceValue(func() bool { return os.Geteuid() == 0 && initialNamespace() })
 
@@ -26,7 +29,7 @@ func initialNamespace() bool {
 
 // Starter is the identity of a sandbox that has no ids of its own on a host: the
 // starting user's.
-func Starter() Identity { return Identity{HostUID: -1, HostGID: -1, StartingUID: startingUID()} }
+func (Host) Starter() Identity { return Identity{HostUID: -1, HostGID: -1, StartingUID: startingUID()} }
 
 // startingUID is this process's uid as the user namespace around its own names
 // it, -1 if that cannot be told.
@@ -105,7 +108,7 @@ func look() host {
 	h.groups = readHierarchies(h.mounts)
 	effective, err := strconv.ParseUint(h.status["CapEff"], 16, 64)
 	h.admin = err == nil && effective&(1<<unix.CAP_SYS_ADMIN) != 0
-	h.denied, h.absent = refusedCalls(h.admin && HostRoot())
+	h.denied, h.absent = refusedCalls(h.admin && hostRoot())
 	if !h.filtered() {
 		h.denied = nil // by something else than a filter; only building tells
 	}

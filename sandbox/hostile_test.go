@@ -48,9 +48,7 @@ func TestServiceEndsAtBreach(t *testing.T) {
 				t.Error("it was answered")
 			}
 			ours.Close()
-			if after := descriptors(t); after > before {
-				t.Errorf("%d descriptors before, %d after", before, after)
-			}
+			settles(t, before)
 		})
 	}
 	b := forbidden(t) // the control: the same request without a breach
@@ -133,9 +131,7 @@ func TestServiceEndsDuringWork(t *testing.T) {
 		}
 		hangup.Close()
 	}
-	if after := descriptors(t); after > before {
-		t.Errorf("%d descriptors before, %d after", before, after)
-	}
+	settles(t, before)
 }
 
 // An answer that cannot be understood ends the client: whatever it waits for is
@@ -175,9 +171,7 @@ func TestClientEndsAtBreach(t *testing.T) {
 			}
 			await(t, h.Done())
 			theirs.Close()
-			if after := descriptors(t); after > before {
-				t.Errorf("%d descriptors before, %d after", before, after)
-			}
+			settles(t, before)
 		})
 	}
 }
@@ -206,9 +200,7 @@ func TestClientDropsStrayAnswers(t *testing.T) {
 	if err := await(t, left); err != nil {
 		t.Fatal(err)
 	}
-	if after := descriptors(t); after > before {
-		t.Errorf("%d descriptors before, %d after", before, after)
-	}
+	settles(t, before)
 }
 
 // A cell needs exactly its socket and its pidfd; otherwise it is no cell.
@@ -230,7 +222,5 @@ func TestCellWithOtherDescriptors(t *testing.T) {
 			t.Errorf("%d descriptors: %v", n, err)
 		}
 	}
-	if after := descriptors(t); after > before {
-		t.Errorf("%d descriptors before, %d after", before, after)
-	}
+	settles(t, before)
 }

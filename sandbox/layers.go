@@ -36,7 +36,7 @@ func (h host) surveyNamespaces() Finding {
 			return lacks(limitOf(kind), "no "+kind+" namespace may be made")
 		}
 	}
-	if HostRoot() && !h.admin {
+	if hostRoot() && !h.admin {
 		return lacks(noAdmin, "this root may not make any")
 	}
 	return has("mount pid net ipc uts cgroup, new for each sandbox")
@@ -68,7 +68,7 @@ func (h host) surveyProc() Finding {
 func (h host) surveyIdentity() Finding {
 	uid := startingUID()
 	switch {
-	case HostRoot():
+	case hostRoot():
 		return has("a host uid of its own for each workspace, never 0")
 	case uid == 0:
 		return lacks(rootOfNamespace, "a sandbox would have uid 0 of the namespace around this one, which may be the host")
@@ -86,7 +86,7 @@ var unmappable = map[int64]string{unix.OVERLAYFS_SUPER_MAGIC: "overlayfs", unix.
 func (h host) surveyIDMapping() Finding {
 	var st unix.Statfs_t
 	switch err := unix.Statfs(".", &st); {
-	case !HostRoot():
+	case !hostRoot():
 		return Finding{State: unused, Strength: "the sandbox has the uid that owns the files"}
 	case !kernelAtLeast(5, 12):
 		return lacks(oldKernel, "the kernel has no id-mapped mounts")
@@ -155,7 +155,7 @@ func (h host) surveyPIDs() Finding {
 	if g.problem == "" {
 		return has("a limit for each command; " + h.where(g))
 	}
-	if _, broken := h.groups.broken(HostRoot()); broken {
+	if _, broken := h.groups.broken(hostRoot()); broken {
 		return h.noGroup(g, "")
 	}
 	return has("RLIMIT_NPROC in a user namespace of each command's own, as exact")
@@ -186,7 +186,7 @@ func (h host) surveyCPU() Finding {
 	switch {
 	case g.problem != "":
 		return h.noGroup(g, "not limited")
-	case !HostRoot():
+	case !hostRoot():
 		return lacks(Remedy{"not started as root", "id -u", "start codespace as root"}, "not limited")
 	}
 	return has("half the share of a process outside; " + h.where(g))

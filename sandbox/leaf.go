@@ -3,12 +3,10 @@ package sandbox
 import (
 	"bufio"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -118,9 +116,7 @@ func (l Leaf) Spent() Spent {
 func (l Leaf) Remove() error {
 	var errs []error
 	for _, dir := range l.dirs() {
-		if err := syscall.Rmdir(dir); err != nil && err != syscall.ENOENT {
-			errs = append(errs, fmt.Errorf("cannot remove cgroup %s: %w", dir, err))
-		}
+		errs = append(errs, rmdir(dir))
 	}
 	return errors.Join(errs...)
 }

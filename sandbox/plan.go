@@ -77,7 +77,7 @@ type Plan struct {
 }
 
 // NewPlan derives the plan of a decided workspace's sandbox named id. Caches lie
-// below stateDir (CacheDir).
+// below stateDir.
 func NewPlan(g policy.Grant, id, stateDir string) Plan {
 	w := g.Workspace
 	p := Plan{
@@ -89,13 +89,13 @@ func NewPlan(g policy.Grant, id, stateDir string) Plan {
 		p.Mounts = append(p.Mounts, Bind{m.Path, m.Path})
 	}
 	for _, c := range w.Caches {
-		p.Caches = append(p.Caches, Bind{CacheDir(stateDir, w.ID, c), c.Target})
+		p.Caches = append(p.Caches, Bind{cacheDir(stateDir, w.ID, c), c.Target})
 	}
 	return p
 }
 
-// CacheDir is the host directory of a workspace's cache.
-func CacheDir(stateDir, workspace string, c policy.Cache) string {
+// cacheDir is the host directory of a workspace's cache.
+func cacheDir(stateDir, workspace string, c policy.Cache) string {
 	return path.Join(stateDir, "caches", workspace, c.Name)
 }
 

@@ -145,7 +145,7 @@ func TestNewPlanIsClosedOverPolicy(t *testing.T) {
 			}
 		}
 		for i, c := range p.Caches {
-			if c.Target != w.Caches[i].Target || c.Source != sandbox.CacheDir("/state", w.ID, w.Caches[i]) {
+			if c.Target != w.Caches[i].Target || c.Source != "/state/caches/"+w.ID+"/"+w.Caches[i].Name {
 				t.Fatalf("cache %+v from %+v", c, w.Caches[i])
 			}
 		}

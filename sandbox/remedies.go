@@ -84,7 +84,7 @@ func (h host) forbidden() Remedy {
 		return filterDenies
 	case h.chrooted():
 		return inChroot
-	case HostRoot():
+	case hostRoot():
 		return Remedy{}
 	case sysctl("/proc/sys/kernel/unprivileged_userns_clone") == "0":
 		return noClone
@@ -139,7 +139,7 @@ func (h host) proc() Remedy {
 
 // cgroup says why a cgroup could not be made, or not with what the reason names.
 func (h host) cgroup(reason string) Remedy {
-	if g, is := h.groups.broken(HostRoot()); is {
+	if g, is := h.groups.broken(hostRoot()); is {
 		return g.remedy()
 	}
 	for _, c := range []string{"cpu", "pids", "memory"} {

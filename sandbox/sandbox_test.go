@@ -168,6 +168,20 @@ func descriptors(t *testing.T) int {
 	return len(entries)
 }
 
+// settles waits until no more descriptors are open than that. Some are closed
+// behind the call that brought them, and that is no event.
+func settles(t *testing.T, before int) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(10 * time.Second); descriptors(t) > before; <-tick.C {
+		if time.Now().After(end) {
+			t.Errorf("%d descriptors before, %d after", before, descriptors(t))
+			return
+		}
+	}
+}
+
 // withoutCollector keeps the garbage collector from closing what was forgotten.
 func withoutCollector(t *testing.T) {
 	old := debug.SetGCPercent(-1)

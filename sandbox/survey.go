@@ -30,7 +30,7 @@ const (
 // Survey looks at this host, without changing anything, and says of every layer
 // whether it can be had, and of this process's circumstances what matters. It
 // judges by what the kernel shows; only building a sandbox proves.
-func Survey() (layers, circumstances []Finding) {
+func (Host) Survey() (layers, circumstances []Finding) {
 	h := look()
 	for _, layer := range []struct {
 		name, show string

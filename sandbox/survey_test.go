@@ -99,7 +99,7 @@ func TestProbesTouchNothing(t *testing.T) {
 }
 
 func TestSurveyIsComplete(t *testing.T) {
-	layers, circumstances := sandbox.Survey()
+	layers, circumstances := (sandbox.Host{}).Survey()
 	if len(layers) != 15 {
 		t.Errorf("%d layers", len(layers))
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // GroupName is the name of the sandbox's cgroup.
@@ -20,6 +21,7 @@ func groupName(id string) string { return "codespace-" + id }
 // ever followed. Processes that are left in them are killed.
 func RemoveGroups(dirs []string, id string) error {
 	var errs []error
+	var groups []string
 	for _, dir := range dirs {
 		entries, err := os.ReadDir(dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -27,9 +29,15 @@ func RemoveGroups(dirs []string, id string) error {
 		}
 		for _, e := range entries {
 			if e.Name() == groupName(id) || strings.HasPrefix(e.Name(), groupName(id)+"-") {
-				errs = append(errs, removeGroup(filepath.Join(dir, e.Name())))
+				groups = append(groups, filepath.Join(dir, e.Name()))
 			}
 		}
+	}
+	for _, g := range groups { // first: only v2 can, and its processes are those of v1's groups too
+		put(g, "cgroup.kill", 1)
+	}
+	for _, g := range groups {
+		errs = append(errs, removeGroup(g))
 	}
 	return errors.Join(errs...)
 }
@@ -41,19 +49,35 @@ func removeGroup(dir string) error {
 	}
 	for _, e := range entries {
 		if e.IsDir() {
-			put(filepath.Join(dir, e.Name()), "cgroup.kill", 1) // absent on v1
-			syscall.Rmdir(filepath.Join(dir, e.Name()))
+			rmdir(filepath.Join(dir, e.Name()))
 		}
 	}
-	if err := syscall.Rmdir(dir); err != nil && err != syscall.ENOENT {
-		return &fs.PathError{Op: "rmdir", Path: dir, Err: err}
-	}
-	return nil
+	return rmdir(dir)
 }
+
+// rmdir removes one cgroup directory. Its processes are ending: until the kernel
+// has let go of them it answers EBUSY, and v1 has no event for that.
+func rmdir(dir string) error {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for range busyTries {
+		err := syscall.Rmdir(dir)
+		if err == nil || err == syscall.ENOENT {
+			return nil
+		}
+		if err != syscall.EBUSY {
+			return &fs.PathError{Op: "rmdir", Path: dir, Err: err}
+		}
+		<-tick.C
+	}
+	return &fs.PathError{Op: "rmdir", Path: dir, Err: syscall.EBUSY}
+}
+
+const busyTries = 400 // of 5 ms: two seconds
 
 // Groups returns the cgroup directories in which this process's sandboxes are
 // made, one for each hierarchy of this host (/proc/self/cgroup).
-func Groups() []string {
+func (Host) Groups() []string {
 	b, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
 		return nil
@@ -63,6 +87,11 @@ func Groups() []string {
 		f := strings.SplitN(strings.TrimSpace(line), ":", 3)
 		if len(f) != 3 {
 			continue
+		}
+		if f[1] == "" && exists("/sys/fs/cgroup", "cgroup.controllers") {
+			// Alone, v2 lets no cgroup have processes and children with limits:
+			// libcontainer goes beside its own (cgroups/fs2, defaultDirPath).
+			f[2] = filepath.Dir(f[2])
 		}
 		for _, base := range []string{strings.TrimPrefix(f[1], "name="), "unified", ""} {
 			if f[1] != "" && base != strings.TrimPrefix(f[1], "name=") {

@@ -18,17 +18,23 @@ type Tree struct {
 	Birth uint64 `json:"birth"` // clock ticks after boot (proc_pid_stat(5)); 0 names nothing
 }
 
-// AwaitGone waits, at most for limit, until the tree is gone.
-func (t Tree) AwaitGone(limit time.Duration) {
+// AwaitGone waits, at most for limit, until the tree is gone, and reports whether it
+// is known to be.
+func (t Tree) AwaitGone(limit time.Duration) bool {
 	fd, err := unix.PidfdOpen(t.PID, 0)
 	if err != nil {
-		return
+		return err == unix.ESRCH
 	}
 	defer unix.Close(fd)
-	if t.Birth == 0 || birth(t.PID) != t.Birth {
-		return
+	if birth(t.PID) != t.Birth {
+		return true // the pid is somebody else's by now
 	}
-	unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(limit.Milliseconds()))
+	for end := time.Now().Add(limit); ; {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, max(int(time.Until(end).Milliseconds()), 0))
+		if err != unix.EINTR {
+			return n > 0
+		}
+	}
 }
 
 func birth(pid int) uint64 {

@@ -9,7 +9,6 @@ import (
 	"codespace/helper/container"
 	"codespace/helper/seccomp"
 	"codespace/sandbox"
-	"codespace/sandbox/message"
 )
 
 // builder serves the requests of one runner.
@@ -77,6 +76,7 @@ func (b *builder) stageOnce() (*container.Stage, error) {
 func cellConfig(p sandbox.Plan, s seccomp.Programs) cell.Config {
 	return cell.Config{
 		Workspace: p.Root.Path,
+		Root:      p.Root,
 		Programs:  [2][]byte{s.Allow, s.Deny},
 		ShmBytes:  uint64(p.ShmBytes),
 		Processes: uint64(p.Limits.PIDs) + 1, // PID 1 is not the user's
@@ -87,10 +87,12 @@ func cellConfig(p sandbox.Plan, s seccomp.Programs) cell.Config {
 // prove makes one cell and puts it away: a sandbox that cannot make cells is
 // found out when it is built.
 func (x *box) prove() (sandbox.Receipt, error) {
-	m, err := x.cell(sandbox.Wish{Writable: x.plan.Writable, Terminal: true})
-	message.CloseAll(m.Files)
-	m.Leaf.Remove()
-	return m.Receipt, err
+	n, m, err := x.make(sandbox.Wish{Writable: x.plan.Writable, Terminal: true})
+	if err != nil {
+		return sandbox.Receipt{}, err
+	}
+	n.Kill()
+	return m.Receipt, m.Leaf.Remove()
 }
 
 func (b *builder) cell(id string, w sandbox.Wish) (sandbox.Made, error) {
@@ -107,17 +109,23 @@ func (x *box) cell(w sandbox.Wish) (sandbox.Made, error) {
 	if w.Writable && !x.plan.Writable {
 		return sandbox.Made{}, &sandbox.Failure{Step: "cell", Reason: "the workspace is read-only"}
 	}
+	_, m, err := x.make(w)
+	return m, err
+}
+
+// make makes a cell; one that cannot be finished is gone when it returns.
+func (x *box) make(w sandbox.Wish) (*cell.Newborn, sandbox.Made, error) {
 	n, err := x.factory.Clone(w)
 	if err != nil {
-		return sandbox.Made{}, err
+		return nil, sandbox.Made{}, err
 	}
 	m, err := x.finish(n)
 	if err != nil {
 		n.Kill()
 		m.Leaf.Remove()
-		return sandbox.Made{}, err
+		return nil, sandbox.Made{}, err
 	}
-	return m, nil
+	return n, m, nil
 }
 
 // finish places a cloned cell in its cgroup, lets it lock itself down and reads

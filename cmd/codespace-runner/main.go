@@ -32,6 +32,7 @@ func main() {
 }
 
 func serve() error {
+	syscall.Umask(0o022)
 	signal.Ignore(syscall.SIGPIPE) // stderr goes through the gateway and may end first
 	settings, err := runner.ReadSettings(os.Stdin)
 	if err != nil {
@@ -61,7 +62,7 @@ func serve() error {
 	defer r.Close()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	peer := wire.Peer{PID: os.Getppid(), Digest: runner.RegistryDigest(registry)}
+	peer := wire.Peer{PID: os.Getppid(), Digest: settings.Digest(registry)}
 	err = wire.Serve(ctx, listener, peer, wire.Handler{
 		Exec: r.Exec, Read: r.Read, Status: r.Status, Terminate: r.Terminate, Signal: r.Signal,
 		Write: r.Write, Resize: r.Resize, List: r.List, Support: r.Support, Subscribe: r.Subscribe,

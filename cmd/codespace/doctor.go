@@ -87,7 +87,7 @@ func doctor(w io.Writer, asJSON, strict bool) error {
 // interrupted: what is in the way of a proof is part of the diagnosis.
 func diagnose(ctx context.Context, strict bool) (*diagnosis, error) {
 	d := &diagnosis{Schema: diagnosisSchema, Version: version, UID: os.Geteuid(), Kernel: kernelRelease(), Circumstances: []sandbox.Finding{}}
-	layers, circumstances := sandbox.Survey()
+	layers, circumstances := (sandbox.Host{}).Survey()
 	d.Layers, d.Circumstances = layers, append(d.Circumstances, circumstances...)
 	g, err := newGround()
 	if err != nil {

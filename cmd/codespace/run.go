@@ -103,6 +103,10 @@ func (r *oneRun) run() error {
 	if err != nil {
 		return startStatus(err)
 	}
+	if d.Status == "unknown" {
+		fmt.Fprintln(os.Stderr, "codespace: the sandbox was lost; it is not known whether the command ran")
+		return status(exitSandbox)
+	}
 	r.warn(d.Receipt)
 	restore, err := r.terminal(d.ProcessID)
 	if err != nil {
@@ -116,7 +120,9 @@ func (r *oneRun) run() error {
 		fmt.Fprintln(os.Stderr, "codespace: the command was lost:", err)
 		return status(exitSandbox)
 	}
-	streams.drain()
+	if err := streams.drain(); err != nil {
+		return err
+	}
 	restore()
 	if r.flags.json {
 		if err := report(end); err != nil {
@@ -217,7 +223,7 @@ func endStatus(s runner.Status, limit time.Duration) error {
 	case s.ExitCode != nil:
 		code = *s.ExitCode
 	case s.Signal != "":
-		code = exitSignal + s.SignalNumber()
+		code = exitSignal + s.SignalNumber
 	default:
 		fmt.Fprintln(os.Stderr, "codespace: the sandbox was lost; how the command ended is not known")
 	}

@@ -65,7 +65,7 @@ func runnerProgram(s runner.Settings, registry *policy.Registry, in *runner.Inst
 	stdin, err := s.Encode()
 	return wire.Program{
 		Path: filepath.Join(filepath.Dir(self), "codespace-runner"), Args: []string{"serve"}, Dir: in.SocketDir(),
-		Digest: runner.RegistryDigest(registry), Stdin: stdin, Stderr: io.Writer(os.Stderr),
+		Digest: s.Digest(registry), Stdin: stdin, Stderr: io.Writer(os.Stderr),
 	}, err
 }
 

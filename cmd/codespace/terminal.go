@@ -8,6 +8,8 @@ import (
 	"sync"
 	"syscall"
 
+	"codespace/gateway"
+
 	"golang.org/x/term"
 )
 
@@ -42,6 +44,6 @@ func (r *oneRun) terminal(id string) (restore func(), err error) {
 // follow gives the command's terminal the size of ours. One that has ended needs none.
 func (r *oneRun) follow(id string, fd int) {
 	if cols, rows, err := term.GetSize(fd); err == nil && rows > 0 && cols > 0 {
-		r.Resize(context.Background(), cli, id, rows, cols)
+		r.Resize(context.Background(), cli, gateway.Resize{ProcessID: id, Rows: rows, Cols: cols})
 	}
 }

@@ -21,7 +21,7 @@ var refusals = []struct {
 	{"key twice, escaped", "read_process", `{"process_id":"p","process\u005fid":"q"}`, invalid, "given twice"},
 	{"other case", "read_process", `{"Process_id":"p"}`, invalid, `argument "Process_id" is unknown; send only: cursor, encoding, max_bytes, process_id, wait_ms`},
 	{"dotless i", "read_process", `{"process_ıd":"p"}`, invalid, "is unknown"},
-	{"unknown", "exec_command", `{"workspace_id":"w","command":["a"],"timeout":5}`, invalid, `argument "timeout" is unknown; send only: command, workspace_id`},
+	{"unknown", "exec_command", `{"workspace_id":"w","command":["a"],"timeout":5}`, invalid, `argument "timeout" is unknown; send only: access, command, tty, workspace_id`},
 	{"long unknown", "exec_command", `{"` + strings.Repeat("x", 100_000) + `":5}`, invalid, "…\" is unknown"},
 	{"hostile unknown", "exec_command", `{"a\nb\u001b[2J":5}`, invalid, `"a\nb\x1b[2J" is unknown`},
 	{"missing", "exec_command", `{"workspace_id":"w"}`, invalid, "command is required"},
@@ -129,9 +129,12 @@ func TestForbiddenArgumentsAreUnknown(t *testing.T) {
 		"read_process":      `"process_id":"p"`,
 		"process_status":    `"process_id":"p"`,
 		"terminate_process": `"process_id":"p"`,
+		"write_stdin":       `"process_id":"p","data":"x"`,
+		"process_list":      `"workspace_id":"w"`,
+		"process_resize":    `"process_id":"p","rows":24,"cols":80`,
 	}
 	forbidden := []string{"cwd", "env", "timeout", "tty_size", "environment_id", "network", "profile", "approved",
-		"tty", "access", "work_id", "handoff"}
+		"work_id", "handoff"}
 	s := mcpserver.New(nil, silent(), "test")
 	for name := range mcpserver.ToolInputs() {
 		if valid[name] == "" {

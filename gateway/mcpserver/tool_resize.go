@@ -3,17 +3,20 @@ package mcpserver
 import (
 	"context"
 	"fmt"
+
+	"codespace/gateway"
 )
 
 func processResize() tool {
 	return tool{
-		name:        "process_resize",
-		title:       "Resize a terminal",
-		description: "Change the size of the terminal of a running command that was started with tty. The process_id must be of a running command.",
-		hints:       hints{idempotent: true},
-		input:       resizeInput,
-		output:      terminateOutput,
-		run:         runProcessResize,
+		name:  "process_resize",
+		title: "Resize a terminal",
+		description: "Change the size of the terminal of a running command that was started with tty. " +
+			"Its process_id takes a size only while the command runs; it stays valid for 15 minutes after the end.",
+		hints:  hints{idempotent: true},
+		input:  resizeInput,
+		output: terminateOutput,
+		run:    runProcessResize,
 	}
 }
 
@@ -24,7 +27,7 @@ const resizeInput = `{"type":"object","additionalProperties":false,"required":["
 
 func runProcessResize(ctx context.Context, c *call) (reply, error) {
 	id, rows, cols := c.arguments.text("process_id"), int(c.arguments.integer("rows", 0)), int(c.arguments.integer("cols", 0))
-	if err := c.gateway.Resize(ctx, c.principal, id, rows, cols); err != nil {
+	if err := c.gateway.Resize(ctx, c.principal, gateway.Resize{ProcessID: id, Rows: rows, Cols: cols}); err != nil {
 		return reply{}, err
 	}
 	return resized(id, rows, cols), nil

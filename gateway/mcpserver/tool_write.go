@@ -13,7 +13,7 @@ func writeStdin() tool {
 		name:  "write_stdin",
 		title: "Give a command input",
 		description: "Write to a command's standard input or terminal. A write is accepted whole or refused; what is accepted waits, at " +
-			"most 1 MiB, until the command reads it. The process_id must be of a running command.",
+			"most 1 MiB, until the command reads it. Its process_id takes input only while the command runs; it stays valid for 15 minutes after the end.",
 		hints:  hints{destructive: true, openWorld: true},
 		input:  writeInput,
 		output: writeOutput,

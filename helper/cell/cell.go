@@ -26,6 +26,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 	"unsafe"
 
 	"codespace/sandbox"
@@ -50,7 +51,8 @@ func InUserNamespace() bool { return C.helper_in_user_namespace != 0 }
 // Config is what every cell of one sandbox is made from.
 type Config struct {
 	Workspace string
-	Programs  [2][]byte // seccomp, in load order
+	Root      sandbox.Root // what must be there
+	Programs  [2][]byte    // seccomp, in load order
 	OpenFiles uint64
 	Processes uint64 // RLIMIT_NPROC, PID 1 included
 	ShmBytes  uint64
@@ -78,7 +80,7 @@ func (c Config) rlimits() map[int]uint64 {
 
 func (c Config) message() []byte {
 	m := message.Message{Kind: message.KindConfig}
-	m.String(message.TagWorkspace, c.Workspace)
+	m.String(message.TagWorkspace, c.Workspace).Uint64(message.TagRoot, c.Root.Device, c.Root.Inode)
 	for _, p := range fixed {
 		m.String(message.TagReadonly, p)
 	}
@@ -131,6 +133,9 @@ func NewFactory(f *os.File, c Config) (*Factory, error) {
 // Close ends the factory, the sandbox and every cell.
 func (f *Factory) Close() error { return f.ch.Close() }
 
+// answerTimeout bounds each answer of a factory or cell: they take milliseconds.
+const answerTimeout = 15 * time.Second
+
 // Newborn is a cloned cell that is not locked down yet.
 type Newborn struct {
 	Socket *os.File // the cell's own
@@ -181,9 +186,10 @@ func (n *Newborn) Finish() error {
 	return sandbox.Fail("cell", 2, sent)
 }
 
-// Kill ends a cell that is of no use.
+// Kill ends a cell that is of no use and waits until it is gone.
 func (n *Newborn) Kill() {
 	unix.PidfdSendSignal(int(n.PIDFD.Fd()), unix.SIGKILL, nil, 0)
+	unix.Poll([]unix.PollFd{{Fd: int32(n.PIDFD.Fd()), Events: unix.POLLIN}}, int(answerTimeout.Milliseconds()))
 	message.CloseAll(n.Files())
 }
 
@@ -198,6 +204,10 @@ func (n *Newborn) Files() []*os.File {
 
 func (n *Newborn) awaitReady() error {
 	buf, oob := make([]byte, 4096), make([]byte, unix.CmsgSpace(4))
+	limit := unix.NsecToTimeval(answerTimeout.Nanoseconds())
+	if err := unix.SetsockoptTimeval(int(n.Socket.Fd()), unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit); err != nil {
+		return sandbox.Fail("cell", 4, err)
+	}
 	size, control, _, _, err := unix.Recvmsg(int(n.Socket.Fd()), buf, oob, unix.MSG_CMSG_CLOEXEC)
 	for err == unix.EINTR {
 		size, control, _, _, err = unix.Recvmsg(int(n.Socket.Fd()), buf, oob, unix.MSG_CMSG_CLOEXEC)
@@ -226,7 +236,7 @@ func number(b bool) uint32 {
 }
 
 func expect(ch *message.Channel, k message.Kind, n int) ([]*os.File, error) {
-	b, files, err := ch.Receive(make([]byte, 4096))
+	b, files, err := ch.Await(make([]byte, 4096), answerTimeout)
 	if err == nil {
 		err = check(b, k)
 	}

@@ -58,6 +58,7 @@ enum tag {
 	TAG_MAXRSS = 19,    /* u64: bytes, of the largest reaped process */
 	TAG_SIGNAL = 20,    /* u32 */
 	TAG_TREE = 21,      /* u32: 1 every process, 0 the argv's process group */
+	TAG_ROOT = 23,      /* u64 device, u64 inode of the workspace */
 	TAG_TERMINAL = 22,  /* u32: 1 if the command gets a pseudo-terminal */
 };
 
@@ -95,6 +96,9 @@ struct config {
 	struct program program[2];
 	struct rlimit_field rlimit[MAX_RLIMITS];
 	uint64_t processes, shm;
+	struct root_field {
+		uint64_t device, inode;
+	} root;
 };
 
 struct launch {
@@ -135,7 +139,8 @@ struct wish {
 void cell_setup(int sock, const struct config *c, struct wish w);
 
 /* init.c: PID 1 of a cell, from the end of setup to the end of the tree.
- * terminal is the command's side of its pseudo-terminal, -1 if it has none. */
-void cell_init(int sock, int terminal) __attribute__((noreturn));
+ * terminal is the command's side of its pseudo-terminal, -1 if it has none;
+ * workspace is where it starts. */
+void cell_init(int sock, int terminal, int workspace) __attribute__((noreturn));
 
 #endif

@@ -19,7 +19,9 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -103,8 +105,10 @@ static void make_cell(struct wish w)
 		draft_open(&d, KIND_CLONED);
 		fds[0] = pair[0];
 		fds[1] = pidfd;
+		/* ETOOMANYREFS: sandboxes of one uid share what may be in flight (unix(7)).
+		 * The child sees its socket closed and ends. */
 		if (channel_send(HELPER, &d, fds, 2))
-			_exit(0);
+			channel_fail(HELPER, "cell descriptors", 0, errno, "");
 		close(pidfd);
 	}
 	close(pair[0]);
@@ -131,6 +135,7 @@ static void factory(void)
 {
 	struct sigaction reap = { .sa_handler = SIG_IGN, .sa_flags = SA_NOCLDWAIT };
 	static unsigned char buf[4096];
+	struct rlimit files;
 	int fds[MAX_FDS], nfds;
 	struct wish w;
 	struct message m;
@@ -139,6 +144,10 @@ static void factory(void)
 
 	close(IMAGE);
 	sigaction(SIGCHLD, &reap, NULL);
+	if (!getrlimit(RLIMIT_NOFILE, &files)) { /* also bounds descriptors in flight */
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))
 		refuse("factory", errno);
 	read_config();
@@ -206,6 +215,7 @@ static int own_user_namespace(void)
 /* Fails softly: the helper starts, and answers every Prepare with what it saw. */
 static void serve(void)
 {
+	umask(022); /* a view is made of directories that its user must read */
 	fcntl(HELPER, F_SETFD, FD_CLOEXEC); /* the protocol, by the same number here */
 	fcntl(HELPER + 1, F_SETFD, FD_CLOEXEC); /* the lifeline */
 	helper_namespace_step = "user namespace";

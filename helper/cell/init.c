@@ -26,6 +26,9 @@ struct failure {
 	int error;
 };
 
+static struct {
+	int terminal, workspace;
+} ours;
 static unsigned char inbox[INBOX_BYTES];
 static char path[PATH_MAX];
 
@@ -96,20 +99,20 @@ static void exec_argv(const struct launch *l, struct failure *f)
 }
 
 /* Runs in the vforked child: shares memory with PID 1, which is suspended. */
-static void child(const struct launch *l, const int *fds, int terminal, struct failure *f)
+static void child(const struct launch *l, const int *fds, struct failure *f)
 {
 	sigset_t none;
 	int i;
 
 	f->step = "descriptors";
 	for (i = 0; i < 3; i++)
-		if (dup2(terminal < 0 ? fds[i] : terminal, i) < 0)
+		if (dup2(ours.terminal < 0 ? fds[i] : ours.terminal, i) < 0)
 			goto bad;
 	f->step = "session";
-	if (setsid() < 0 || (terminal >= 0 && ioctl(0, TIOCSCTTY, 0)))
+	if (setsid() < 0 || (ours.terminal >= 0 && ioctl(0, TIOCSCTTY, 0)))
 		goto bad;
 	f->step = "cwd";
-	if (chdir(l->cwd))
+	if (fchdir(ours.workspace) || (strcmp(l->cwd, ".") && chdir(l->cwd)))
 		goto bad;
 	f->step = "descriptors";
 	if (syscall(SYS_close_range, 3u, ~0u, 0u))
@@ -124,12 +127,12 @@ bad:
 	_exit(127);
 }
 
-static pid_t spawn(const struct launch *l, const int *fds, int terminal, struct failure *f)
+static pid_t spawn(const struct launch *l, const int *fds, struct failure *f)
 {
 	pid_t pid = vfork();
 
 	if (pid == 0)
-		child(l, fds, terminal, f);
+		child(l, fds, f);
 	if (pid < 0) {
 		f->step = "fork";
 		f->error = errno;
@@ -139,9 +142,9 @@ static pid_t spawn(const struct launch *l, const int *fds, int terminal, struct 
 }
 
 /* Waits for the launch, runs it, and answers Started or Failed. */
-static pid_t launch(int sock, int terminal)
+static pid_t launch(int sock)
 {
-	int fds[MAX_FDS], nfds, i, streams = terminal < 0 ? 3 : 0;
+	int fds[MAX_FDS], nfds, i, streams = ours.terminal < 0 ? 3 : 0;
 	struct failure f = { 0 };
 	struct launch l;
 	struct draft d;
@@ -164,15 +167,16 @@ static pid_t launch(int sock, int terminal)
 			_exit(1);
 		}
 	}
-	pid = spawn(&l, fds, terminal, &f);
+	pid = spawn(&l, fds, &f);
 	if (f.step && f.error) {
 		channel_fail(sock, f.step, 0, f.error, f.reason);
 		_exit(1);
 	}
 	for (i = 0; i < nfds; i++)
 		close(fds[i]);
-	if (terminal >= 0)
-		close(terminal); /* the last process to let go of it hangs it up */
+	close(ours.workspace);
+	if (ours.terminal >= 0)
+		close(ours.terminal); /* the last process to let go of it hangs it up */
 	draft_open(&d, KIND_STARTED);
 	if (channel_send(sock, &d, NULL, 0))
 		_exit(0);
@@ -235,7 +239,7 @@ static void pass_signal(const unsigned char *buf, size_t len, pid_t argv)
 		kill(-1, SIGCONT);
 }
 
-void cell_init(int sock, int terminal)
+void cell_init(int sock, int terminal, int workspace)
 {
 	struct pollfd on[2] = { { .fd = sock, .events = POLLIN }, { .events = POLLIN } };
 	struct signalfd_siginfo drop[8];
@@ -250,7 +254,9 @@ void cell_init(int sock, int terminal)
 	on[1].fd = signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (on[1].fd < 0)
 		_exit(1);
-	argv = launch(sock, terminal);
+	ours.terminal = terminal;
+	ours.workspace = workspace;
+	argv = launch(sock);
 	for (;;) {
 		if (poll(on, 2, -1) < 0 && errno != EINTR)
 			_exit(1);

@@ -112,6 +112,11 @@ static int config_field(struct config *c, const struct field *f)
 		return field_u64(f, &c->processes);
 	case TAG_SHM:
 		return field_u64(f, &c->shm);
+	case TAG_ROOT:
+		if (f->len != sizeof c->root)
+			return -1;
+		memcpy(&c->root, f->data, sizeof c->root);
+		return 0;
 	}
 	return -1;
 }
@@ -130,7 +135,7 @@ int config_parse(struct config *c, const void *buf, size_t len)
 	while ((r = message_next(&m, &f)) == 1)
 		if (config_field(c, &f))
 			return -1;
-	if (r < 0 || !c->workspace || c->programs != 2 || !c->processes || !c->shm)
+	if (r < 0 || !c->workspace || c->programs != 2 || !c->processes || !c->shm || !c->root.inode)
 		return -1;
 	return 0;
 }
@@ -151,8 +156,8 @@ static int launch_field(struct launch *l, const struct field *f)
 		l->envp[l->envc++] = (char *)s;
 		return 0;
 	case TAG_CWD:
-		l->cwd = s;
-		return s[0] == '/' ? 0 : -1;
+		l->cwd = s; /* "." is the workspace, by descriptor */
+		return s[0] == '/' || !strcmp(s, ".") ? 0 : -1;
 	}
 	return -1;
 }

@@ -55,7 +55,7 @@ func launch(b []byte) (argc int, ok bool) {
 			env++
 		case message.TagCwd:
 			cwd = true
-			isText = isText && len(text) > 0 && text[0] == '/'
+			isText = isText && (text == "." || len(text) > 0 && text[0] == '/')
 		default:
 			return 0, false
 		}
@@ -90,7 +90,7 @@ func config(b []byte) bool {
 		}
 	}
 	return count[message.TagWorkspace] > 0 && count[message.TagProgram] == 2 && count[message.TagMask] <= maxPaths && count[message.TagReadonly] <= maxPaths &&
-		count[message.TagRlimit] <= maxRlimits && number[message.TagProcesses] != 0 && number[message.TagShm] != 0
+		count[message.TagRlimit] <= maxRlimits && number[message.TagProcesses] != 0 && number[message.TagShm] != 0 && number[message.TagRoot] != 0
 }
 
 func configField(f field, number map[message.Tag]uint64) bool {
@@ -101,6 +101,11 @@ func configField(f field, number map[message.Tag]uint64) bool {
 	case message.TagProgram:
 		return len(f.data) > 0 && len(f.data)%8 == 0 && len(f.data) <= maxProgram
 	case message.TagRlimit:
+		return len(f.data) == 16
+	case message.TagRoot: // device, inode
+		if len(f.data) == 16 {
+			number[f.tag] = binary.NativeEndian.Uint64(f.data[8:])
+		}
 		return len(f.data) == 16
 	case message.TagProcesses, message.TagShm:
 		if len(f.data) == 8 {

@@ -26,7 +26,7 @@ func goodConfig(without message.Tag) *message.Message {
 	for _, f := range []field{
 		{message.TagWorkspace, []byte("/srv/site\x00")}, {message.TagMask, []byte("/proc/kcore\x00")}, {message.TagReadonly, []byte("/proc/sys\x00")},
 		{message.TagProgram, make([]byte, 8)}, {message.TagProgram, make([]byte, maxProgram)}, {message.TagRlimit, make([]byte, 16)},
-		{message.TagProcesses, []byte("12345678")}, {message.TagShm, []byte("12345678")},
+		{message.TagProcesses, []byte("12345678")}, {message.TagShm, []byte("12345678")}, {message.TagRoot, []byte("1234567812345678")},
 	} {
 		if f.tag != without {
 			m.Bytes(f.tag, f.data)
@@ -49,11 +49,12 @@ func TestLaunchIsReadInC(t *testing.T) {
 		}
 	}
 	accepted := map[string]*message.Message{
-		"empty argument":    goodLaunch(1).String(message.TagArg, ""),
-		"long argument":     goodLaunch(1).String(message.TagArg, strings.Repeat("x", 1<<20)),
-		"any bytes but NUL": goodLaunch(1).String(message.TagArg, "\x01\xff\n\xc0\x80"),
-		"cwd is the root":   new(message.Message{Kind: message.KindLaunch}).String(message.TagArg, "x").String(message.TagCwd, "/"),
-		"body":              new(message.Message{Kind: message.KindLaunch}).Uint64(message.TagBody, 1),
+		"empty argument":       goodLaunch(1).String(message.TagArg, ""),
+		"long argument":        goodLaunch(1).String(message.TagArg, strings.Repeat("x", 1<<20)),
+		"any bytes but NUL":    goodLaunch(1).String(message.TagArg, "\x01\xff\n\xc0\x80"),
+		"cwd is the root":      new(message.Message{Kind: message.KindLaunch}).String(message.TagArg, "x").String(message.TagCwd, "/"),
+		"cwd is the workspace": new(message.Message{Kind: message.KindLaunch}).String(message.TagArg, "x").String(message.TagCwd, "."),
+		"body":                 new(message.Message{Kind: message.KindLaunch}).Uint64(message.TagBody, 1),
 	}
 	for name, m := range accepted {
 		if argc, ok := cell.ParseLaunch(m.Encode()); !ok {
@@ -93,6 +94,7 @@ func TestLaunchRefusedInC(t *testing.T) {
 		"no argument":              goodLaunch(0).Encode(),
 		"no cwd":                   new(message.Message{Kind: message.KindLaunch}).String(message.TagArg, "x").Encode(),
 		"relative cwd":             goodLaunch(1).String(message.TagCwd, "srv").Encode(),
+		"cwd above":                goodLaunch(1).String(message.TagCwd, "..").Encode(),
 		"empty cwd":                goodLaunch(1).String(message.TagCwd, "").Encode(),
 		"unknown tag":              goodLaunch(1).String(99, "x").Encode(),
 		"tag 0":                    goodLaunch(1).String(0, "x").Encode(),
@@ -165,6 +167,10 @@ func TestConfigRefusedInC(t *testing.T) {
 		"processes of four bytes":   goodConfig(message.TagProcesses).Uint32(message.TagProcesses, 9).Encode(),
 		"no shm":                    goodConfig(message.TagShm).Encode(),
 		"shm of 0":                  goodConfig(message.TagShm).Uint64(message.TagShm, 0).Encode(),
+		"no root":                   goodConfig(message.TagRoot).Encode(),
+		"root of no inode":          goodConfig(message.TagRoot).Uint64(message.TagRoot, 1, 0).Encode(),
+		"root of one number":        goodConfig(message.TagRoot).Uint64(message.TagRoot, 1).Encode(),
+		"root of three numbers":     goodConfig(0).Uint64(message.TagRoot, 1, 2, 3).Encode(),
 		"relative workspace":        goodConfig(0).String(message.TagWorkspace, "srv").Encode(),
 		"workspace with NUL":        goodConfig(0).String(message.TagWorkspace, "/a\x00b").Encode(),
 		"relative mask":             goodConfig(0).String(message.TagMask, "proc").Encode(),

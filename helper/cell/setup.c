@@ -45,7 +45,7 @@ struct attributes {
 struct cell {
 	const struct config *config;
 	struct wish wish;
-	int sock, proc, master, terminal; /* -1 where there is none */
+	int sock, proc, master, terminal, workspace; /* -1 where there is none */
 	const char *at; /* what the failing step was working on */
 };
 
@@ -180,14 +180,25 @@ static int step_terminal(struct cell *c)
 	return c->terminal < 0 ? -1 : 0;
 }
 
+/* What an earlier command did to the directories above it must not make another
+ * directory the workspace: what is at its path is opened once, must be the one
+ * that was registered, and is where the command starts. */
 static int step_workspace(struct cell *c)
 {
 	struct attributes attr = { .set = ATTR_RDONLY };
+	struct stat st;
 
 	c->at = c->config->workspace;
+	c->workspace = open(c->at, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (c->workspace < 0 || fstat(c->workspace, &st))
+		return -1;
+	if (st.st_dev != c->config->root.device || st.st_ino != c->config->root.inode) {
+		errno = ESTALE;
+		return -1;
+	}
 	if (c->wish.writable == 1)
 		return 0;
-	return (int)syscall(SYS_mount_setattr, AT_FDCWD, c->at, WHOLE_TREE, &attr, sizeof attr);
+	return (int)syscall(SYS_mount_setattr, c->workspace, "", AT_EMPTY_PATH | WHOLE_TREE, &attr, sizeof attr);
 }
 
 /* The helper moves this process into its cgroup meanwhile and says so; only
@@ -319,7 +330,7 @@ static const struct step {
 
 void cell_setup(int sock, const struct config *config, struct wish w)
 {
-	struct cell c = { .config = config, .wish = w, .sock = sock, .proc = -1, .master = -1, .terminal = -1 };
+	struct cell c = { .config = config, .wish = w, .sock = sock, .proc = -1, .master = -1, .terminal = -1, .workspace = -1 };
 	struct draft ready;
 	size_t i;
 
@@ -336,5 +347,5 @@ void cell_setup(int sock, const struct config *config, struct wish w)
 		_exit(1);
 	if (c.master >= 0)
 		close(c.master);
-	cell_init(c.sock, c.terminal);
+	cell_init(c.sock, c.terminal, c.workspace);
 }

@@ -37,7 +37,13 @@ type rig struct {
 var allowAll = []byte{0x06, 0, 0, 0, 0, 0, 0xff, 0x7f}
 
 func (r rig) config() cell.Config {
-	return cell.Config{Workspace: r.workspace, Programs: [2][]byte{allowAll, allowAll}, OpenFiles: 64, Processes: 50, ShmBytes: 1 << 20}
+	r.t.Helper()
+	var st unix.Stat_t
+	if err := unix.Stat(r.workspace, &st); err != nil {
+		r.t.Fatal(err)
+	}
+	root := sandbox.Root{Path: r.workspace, Device: st.Dev, Inode: st.Ino}
+	return cell.Config{Workspace: r.workspace, Root: root, Programs: [2][]byte{allowAll, allowAll}, OpenFiles: 64, Processes: 50, ShmBytes: 1 << 20}
 }
 
 // whole builds it.

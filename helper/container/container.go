@@ -79,7 +79,6 @@ type Container struct {
 // namespace. Directories above dir must be searchable by every user. A factory
 // ends when lifeline, the reading end of a pipe, hangs up.
 func OpenStage(dir string, lifeline *os.File) (*Stage, error) {
-	unix.Umask(0o022) // whatever codespace was started with: modes of a view are meant as they are written
 	fd, err := tmpfs(quiet, map[string]string{"mode": "0755"})
 	if err != nil {
 		return nil, sandbox.Fail("stage", 0, err)
@@ -182,7 +181,7 @@ func (c *Container) Destroy() error {
 	if c.box != nil {
 		errs = append(errs, c.box.Destroy())
 	}
-	errs = append(errs, sandbox.RemoveGroups(sandbox.Groups(), filepath.Base(c.root)))
+	errs = append(errs, sandbox.RemoveGroups((sandbox.Host{}).Groups(), filepath.Base(c.root)))
 	for _, d := range c.stages() {
 		if err := unix.Unmount(d, unix.MNT_DETACH); err != nil && err != unix.EINVAL {
 			errs = append(errs, fmt.Errorf("cannot unmount view: %w", err))

@@ -11,8 +11,8 @@ const copiedMax = 256 << 10
 var etcShared = []string{
 	"alternatives", "bash.bashrc", "ca-certificates", "ca-certificates.conf", "crypto-policies", "debian_version", "fonts", "gai.conf",
 	"host.conf", "inputrc", "java", "java-11-openjdk", "java-17-openjdk", "java-21-openjdk", "java-25-openjdk", "ld.so.cache", "ld.so.conf",
-	"ld.so.conf.d", "locale.alias", "localtime", "lsb-release", "magic", "maven", "mime.types", "os-release", "perl", "pki/ca-trust",
-	"pki/tls/certs", "profile", "protocols", "python3", "python3.11", "python3.12", "python3.13", "rpc", "services", "ssl/certs",
+	"ld.so.conf.d", "locale.alias", "localtime", "lsb-release", "magic", "mime.types", "os-release", "perl", "pki/ca-trust",
+	"pki/tls/certs", "protocols", "python3", "python3.11", "python3.12", "python3.13", "rpc", "services", "ssl/certs",
 	"ssl/openssl.cnf", "terminfo", "timezone",
 }
 

@@ -8,24 +8,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// clonePath takes a detached copy of the mount at a path. A link as the last
-// component is not followed.
+// clonePath takes a detached copy of the mount at a path. No component of it may be
+// a link: what was checked when the path was registered is what is mounted.
 func clonePath(path string, recursive bool) (int, error) {
-	var deep uint
-	if recursive {
-		deep = unix.AT_RECURSIVE
-	}
-	fd, err := unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT|deep)
+	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
+		Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS})
 	if err != nil {
-		return -1, fmt.Errorf("cannot clone the mount at %s: %w", path, err)
+		return -1, fmt.Errorf("cannot open %s: %w", path, err)
 	}
-	return fd, nil
+	defer unix.Close(fd)
+	return cloneFD(fd, recursive)
 }
 
 // cloneFD takes a detached copy of the mount at an open descriptor, so that
 // what was checked is what is mounted.
-func cloneFD(fd int) (int, error) {
-	tree, err := unix.OpenTree(fd, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH)
+func cloneFD(fd int, recursive bool) (int, error) {
+	var deep uint
+	if recursive {
+		deep = unix.AT_RECURSIVE
+	}
+	tree, err := unix.OpenTree(fd, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH|unix.AT_NO_AUTOMOUNT|deep)
 	if err != nil {
 		return -1, fmt.Errorf("cannot clone a mount: %w", err)
 	}

@@ -173,7 +173,7 @@ func (t tree) device(name string, rdev uint64) error {
 	if st.Mode&unix.S_IFMT != unix.S_IFCHR || st.Rdev != rdev {
 		return fmt.Errorf("cannot use /dev/%s of this host: it is not the device %d:%d", name, unix.Major(rdev), unix.Minor(rdev))
 	}
-	m, err := cloneFD(fd)
+	m, err := cloneFD(fd, false)
 	if err != nil {
 		return err
 	}
@@ -221,7 +221,7 @@ func (v view) workspace() error {
 	if below, err := mountBelow(v.plan.Root.Path); err != nil || below != "" {
 		return errors.Join(err, fmt.Errorf("a mount lies below the workspace root: %s", strings.TrimPrefix(below, v.plan.Root.Path+"/")))
 	}
-	m, err := cloneFD(fd)
+	m, err := cloneFD(fd, false)
 	if err != nil {
 		return err
 	}

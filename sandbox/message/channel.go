@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -45,7 +46,8 @@ func Pair() (a, b *os.File, err error) {
 	return os.NewFile(uintptr(fds[0]), "channel"), os.NewFile(uintptr(fds[1]), "channel"), nil
 }
 
-// Send sends one message; files are duplicated to the peer and stay open here.
+// Send sends one message; files are duplicated to the peer and stay open here. A
+// peer that takes nothing for 10 s is an error.
 func (c *Channel) Send(b []byte, files ...*os.File) error {
 	var oob []byte
 	if len(files) > 0 {
@@ -55,8 +57,19 @@ func (c *Channel) Send(b []byte, files ...*os.File) error {
 		}
 		oob = unix.UnixRights(fds...)
 	}
+	c.conn.SetWriteDeadline(time.Now().Add(peerTimeout))
 	_, _, err := c.conn.WriteMsgUnix(b, oob, nil)
 	return err
+}
+
+// peerTimeout bounds the wait for a peer that does not take messages.
+const peerTimeout = 10 * time.Second
+
+// Await is Receive for an answer that must come within limit.
+func (c *Channel) Await(buf []byte, limit time.Duration) ([]byte, []*os.File, error) {
+	c.conn.SetReadDeadline(time.Now().Add(limit))
+	defer c.conn.SetReadDeadline(time.Time{})
+	return c.Receive(buf)
 }
 
 // Receive returns the next message and the descriptors that came with it. It

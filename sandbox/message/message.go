@@ -55,6 +55,7 @@ const (
 	TagSignal    Tag = 20
 	TagTree      Tag = 21
 	TagTerminal  Tag = 22
+	TagRoot      Tag = 23
 )
 
 const (

@@ -107,9 +107,9 @@ func (h *helperSide) prepare(ctx context.Context) error {
 	if plan.Root.Device, plan.Root.Inode, err = runner.RootOf(h.workspace.Root); err != nil {
 		return err
 	}
-	plan.Identity = sandbox.Starter()
+	plan.Identity = (sandbox.Host{}).Starter()
 	plan.Identity.DiskUID, plan.Identity.DiskGID = os.Geteuid(), os.Getegid()
-	if sandbox.HostRoot() {
+	if (sandbox.Host{}).Root() {
 		// The last of the range: the one least likely to be in use.
 		last := int(h.registry.Identity.UIDBase + h.registry.Identity.UIDCount - 1)
 		plan.Identity.HostUID, plan.Identity.HostGID = last, last

@@ -34,7 +34,7 @@ func (g *ground) startRunner(ctx context.Context) (*runnerSide, error) {
 	if err == nil {
 		r.child, err = wire.Spawn(ctx, wire.Program{
 			Path: g.program("codespace-runner"), Args: []string{"serve"}, Dir: r.instance.SocketDir(),
-			Digest: runner.RegistryDigest(g.registry), Stdin: stdin, OnEnded: func(e runner.Ended) { r.ended <- e },
+			Digest: runner.Settings{}.Digest(g.registry), Stdin: stdin, OnEnded: func(e runner.Ended) { r.ended <- e },
 		})
 	}
 	if err != nil {

@@ -13,7 +13,7 @@ const (
 	runner         // codespace-runner
 	helper         // codespace-helper serve
 	factory        // PID 1 of the sandbox
-	cell           // PID 1 of a command
+	cell           // PID 1 of a command that runs; others wait for one
 	roles
 )
 
@@ -22,14 +22,15 @@ var roleNames = [roles]string{"gateway", "runner", "helper", "factory", "cell"}
 // anatomy is the pid of each role, 0 for one that is not there.
 type anatomy [roles]int
 
-// anatomyOf looks below a gateway. The cell is the newest one.
+// anatomyOf looks below a gateway.
 func anatomyOf(pid int) anatomy {
 	a := anatomy{gateway: pid}
-	for _, p := range below(pid) {
+	for _, p := range below(pid) { // parents come first
 		if p.zombie() {
 			continue
 		}
 		switch name := p.program(); {
+		case slices.Contains(p.args, "factory") && p.parent == a[factory] && len(below(p.pid)) == 0:
 		case name == "codespace-runner" && p.parent == a[gateway]:
 			a[runner] = p.pid
 		case name == "codespace-helper" && p.parent == a[runner] && slices.Contains(p.args, "serve"):

@@ -14,28 +14,50 @@ import (
 // cannot stage: a close that is left out leaves a descriptor open.
 var unfailing = []string{"close", "umask", "rt_sigaction", "rt_sigprocmask", "restart_syscall", "exit_group"}
 
+// standing starts a session whose sandbox stands and holds no cell ready.
+func (p place) standing(t testing.TB) *session {
+	t.Helper()
+	s := p.mcp(t)
+	s.call(t, "workspace_info", map[string]any{"workspace_id": s.workspace})
+	if a := anatomyOf(s.pid()); a[factory] == 0 || len(below(a[factory])) > 0 {
+		t.Fatalf("control: no sandbox without cells: %v", below(s.pid()))
+	}
+	return s
+}
+
 // recordCell returns how often each call is made while a cell is made: by the
 // factory, and by the cell until it says that it is ready.
-func recordCell(t testing.TB, s *session) map[string]int {
+func (p place) recordCell(t testing.TB) map[string]int {
 	t.Helper()
+	s := p.standing(t)
 	log := filepath.Join(t.TempDir(), "calls")
 	release := attach(t, anatomyOf(s.pid())[factory], []string{"-f", "-o", log})
 	s.exited(t, s.exec(t, "true"), injectLimit)
 	release()
+	s.end(t)
 	b, err := os.ReadFile(log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, _, _ := strings.Cut(string(b), " ") // the factory
-	calls, ready := map[string]int{}, false
-	for line := range strings.Lines(string(b)) {
+	return callsOfFirstCell(string(b))
+}
+
+func callsOfFirstCell(log string) map[string]int {
+	factoryPID, _, _ := strings.Cut(log, " ")
+	calls, cellPID := map[string]int{}, ""
+	for line := range strings.Lines(log) {
 		pid, text, _ := strings.Cut(line, " ")
 		call, _, isCall := strings.Cut(strings.TrimSpace(text), "(")
-		if !isCall || strings.HasPrefix(call, "<") || slices.Contains(unfailing, call) || pid != first && ready {
+		if cellPID == "" && pid != factoryPID {
+			cellPID = pid
+		}
+		if !isCall || strings.HasPrefix(call, "<") || slices.Contains(unfailing, call) || pid != factoryPID && pid != cellPID {
 			continue
 		}
 		calls[call]++
-		ready = ready || pid != first && call == "sendmsg"
+		if pid == cellPID && call == "sendmsg" {
+			break
+		}
 	}
 	return calls
 }
@@ -44,17 +66,16 @@ func recordCell(t testing.TB, s *session) map[string]int {
 func TestCellSetupFails(t *testing.T) {
 	need.Root(t) // a factory is not dumpable: its own user may not trace it
 	p := newPlace(t)
-	s := p.mcp(t)
-	s.works(t)
-	s.exited(t, s.exec(t, "sh", "-c", evidence), injectLimit)
+	p.run(t, "sh", "-c", evidence)
 	control := p.takeEvidence(t)
 	if !strings.Contains(control, "Seccomp:\t2") {
 		t.Fatalf("control: %q", control)
 	}
-	faults := faultsOf(recordCell(t, s), 3, "error=EPERM")
+	faults := faultsOf(p.recordCell(t), 3, "error=EPERM")
 	c := closed{faults: len(faults)}
 	for _, f := range faults {
 		t.Run(f.String(), func(t *testing.T) {
+			s := p.standing(t)
 			log := filepath.Join(t.TempDir(), "log")
 			release := attach(t, anatomyOf(s.pid())[factory], f.strace(log))
 			said := s.outcomeOf(t, s.await(t, s.begin("sh", "-c", evidence)))
@@ -64,10 +85,14 @@ func TestCellSetupFails(t *testing.T) {
 			}
 			c.judge(t, p.takeEvidence(t), control, said)
 			s.works(t)
-			wantNobodyBut(t, append(anatomyOf(s.pid()).outside(cell), s.pid())...)
+			s.end(t)
+			wantNobodyBut(t)
 		})
 	}
 	t.Log(c.String())
+	if c.hit < c.faults/2 {
+		t.Error("control: most calls were not hit")
+	}
 }
 
 // outcomeOf is how a command ended of which exec_command has said r.

@@ -48,6 +48,9 @@ func within(limit time.Duration, ok func() bool) bool {
 	return true
 }
 
+// await lets time pass until the moment of a fault, where that is no event.
+func await(d time.Duration) { <-time.NewTimer(d).C }
+
 // share is how many repetitions of n a test makes: root's run makes all of them, a
 // plain user's, which goes the same way, a third.
 func share(n int) int {
@@ -122,10 +125,16 @@ func below(root int) []process {
 	return found
 }
 
-// strangers returns what runs below this test besides the allowed.
+// strangers returns what runs below this test besides the allowed and the cells
+// that an allowed factory holds ready.
 func strangers(allowed ...int) []process {
-	return slices.DeleteFunc(below(os.Getpid()), func(p process) bool {
-		return p.zombie() || slices.Contains(allowed, p.pid)
+	all := below(os.Getpid())
+	factories := map[int]bool{}
+	for _, p := range all {
+		factories[p.pid] = slices.Contains(p.args, "factory") && slices.Contains(allowed, p.pid)
+	}
+	return slices.DeleteFunc(all, func(p process) bool {
+		return p.zombie() || slices.Contains(allowed, p.pid) || factories[p.parent] && slices.Contains(p.args, "factory")
 	})
 }
 

@@ -66,8 +66,9 @@ func injected(t testing.TB, log string) bool {
 func attach(t testing.TB, pid int, args []string) func() {
 	t.Helper()
 	s := start(t, exec.Command(need.Command(t, "strace"), append(args, "-p", itoa(pid))...))
-	if !within(injectLimit, func() bool { return strings.Contains(s.stderr.String(), "attached") }) {
-		t.Fatalf("strace does not attach: %s", &s.stderr)
+	said := func() bool { return strings.Contains(s.stderr.String(), "attached") }
+	if !within(injectLimit, func() bool { return said() || s.ended() }) || !said() {
+		t.Fatalf("strace does not attach to %d: %s", pid, &s.stderr)
 	}
 	return func() {
 		s.cmd.Process.Kill() // what it traced goes on; SIGINT may hang in a tracee that ends

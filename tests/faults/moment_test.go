@@ -50,7 +50,7 @@ func (p place) killedInBuild(t *testing.T, role int, delay time.Duration) bool {
 	if !within(promised, func() bool { return building(s.pid()) }) {
 		t.Fatalf("control: no sandbox is being built: %v", below(s.pid()))
 	}
-	<-time.After(delay)
+	await(delay)
 	f, a := footprintOf(s.pid()), anatomyOf(s.pid())
 	kill(t, a[role], false)
 	s.await(t, answer)
@@ -76,10 +76,12 @@ func TestKilledWhileOutputDrains(t *testing.T) {
 			p := newPlace(t)
 			s := p.mcp(t)
 			m := mark()
-			id := s.started(t, "sh", "-c", "sleep "+m+" & echo started; exit 3")
+			id := s.started(t, "sh", "-c", "sleep "+m+" & echo started; while [ ! -e go ]; do sleep 0.01; done; exit 3")
 			f, a := footprintOf(s.pid()), s.whole(t)
-			if len(marked(m)) != 1 {
-				t.Fatal("control: nothing holds the output")
+			command, holder := below(a[cell])[0].pid, marked(m)
+			touch(t, p.file("go"))
+			if !within(promised, func() bool { return !running(command) }) || len(holder) != 1 || !running(holder[0].pid) {
+				t.Fatalf("control: nothing holds the output of a command that has exited: %v", holder)
 			}
 			kill(t, a[role], false)
 			wantNoneMarked(t, m)

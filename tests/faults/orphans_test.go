@@ -37,14 +37,21 @@ exit 7`
 	t.Logf("%d of %d orphans ended", daemons+20-len(marked(m)), daemons+20)
 }
 
-// TestNoZombiesPileUp runs commands in a row and looks for unreaped children.
-func TestNoZombiesPileUp(t *testing.T) {
+// TestNothingPilesUp runs commands in a row and looks for unreaped children and for
+// descriptors that stay open.
+func TestNothingPilesUp(t *testing.T) {
 	const commands = 50
 	s := newPlace(t).mcp(t)
-	for range commands {
-		id := s.exec(t, "sh", "-c", "(true &) ; (sleep 0.001 &) ; exit 0")
-		s.exited(t, id, 5*time.Second)
+	inARow := func(n int) {
+		for range n {
+			id := s.exec(t, "sh", "-c", "(true &) ; (sleep 0.001 &) ; exit 0")
+			s.exited(t, id, 5*time.Second)
+		}
 	}
+	inARow(commands / 2) // until as many cells are held ready as there ever are
+	a := anatomyOf(s.pid())
+	before := descriptors(a)
+	inARow(commands)
 	zombies := func() (found []process) {
 		for _, q := range below(s.pid()) {
 			if q.zombie() {
@@ -56,7 +63,29 @@ func TestNoZombiesPileUp(t *testing.T) {
 	if !within(promised, func() bool { return len(zombies()) == 0 }) {
 		t.Errorf("zombies after %d commands: %v", commands, zombies())
 	}
-	if a := anatomyOf(s.pid()); a[factory] == 0 || a[cell] != 0 {
-		t.Errorf("after %d commands: %v", commands, below(s.pid()))
+	if now := anatomyOf(s.pid()); now != a {
+		t.Errorf("after %d commands: %v, before: %v", commands, now, a)
 	}
+	if !within(promised, func() bool { return few(descriptors(a), before) }) {
+		t.Errorf("open descriptors after %d commands: %v, before: %v", commands, descriptors(a), before)
+	}
+}
+
+// few tells whether nobody has notably more open: a cell costs some, and how many
+// are ready changes.
+func few(now, before anatomy) bool {
+	for role := range now {
+		if now[role] > before[role]+20 {
+			return false
+		}
+	}
+	return true
+}
+
+// descriptors counts what each role has open.
+func descriptors(a anatomy) (n anatomy) {
+	for role, pid := range a {
+		n[role] = len(openFiles(pid))
+	}
+	return n
 }

@@ -111,6 +111,15 @@ func start(t testing.TB, cmd *exec.Cmd) *program {
 
 func (p *program) pid() int { return p.cmd.Process.Pid }
 
+func (p *program) ended() bool {
+	select {
+	case <-p.over:
+		return true
+	default:
+		return false
+	}
+}
+
 // wait returns the exit status as a shell has it: 128 and the signal's number
 // for one that a signal ended.
 func (p *program) wait(t testing.TB, limit time.Duration) int {

@@ -3,6 +3,7 @@ package faults_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"testing"
 	"time"
 )
@@ -27,6 +28,9 @@ func TestKilledAtRandomMoments(t *testing.T) {
 		hit[role]++
 		survived++
 	}
+	if litter, err := os.ReadDir(p.workspace); err != nil || len(litter) > 0 {
+		t.Errorf("in the workspace: %v, %v", litter, err)
+	}
 	t.Logf("%d of %d survived; killed by role %v: %v", survived, n, roleNames, hit)
 }
 
@@ -36,7 +40,7 @@ func (p place) killedAfter(t *testing.T, delay time.Duration, role int, frozen b
 	s := p.mcp(t)
 	m := mark()
 	answer := s.begin("sh", "-c", "sleep "+m+" & (sleep "+m+" &) sleep 0.1")
-	<-time.After(delay)
+	await(delay)
 	f, a := footprintOf(s.pid()), anatomyOf(s.pid())
 	for a[role] == 0 {
 		role--

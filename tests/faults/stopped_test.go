@@ -102,7 +102,7 @@ func TestStoppedAndContinuedLosesNothing(t *testing.T) {
 	for _, pid := range a {
 		stop(t, pid)
 	}
-	<-time.After(time.Second)
+	await(time.Second)
 	for _, pid := range a {
 		signal(t, pid, unix.SIGCONT)
 	}

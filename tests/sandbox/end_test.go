@@ -211,7 +211,7 @@ func TestHelperKilledAtAnyMoment(t *testing.T) {
 		if left := marked(marker); len(left) > 0 {
 			t.Fatalf("killed while it was to %s: %q", stage, left)
 		}
-		if err := sandbox.RemoveGroups(sandbox.Groups(), p.prefix); err != nil {
+		if err := sandbox.RemoveGroups((sandbox.Host{}).Groups(), p.prefix); err != nil {
 			t.Errorf("killed while it was to %s: %v", stage, err)
 		}
 		p.leftovers()

@@ -181,7 +181,7 @@ func (p *program) leftovers() {
 // groups are the cgroups of its sandboxes.
 func (p *program) groups() []string {
 	var found []string
-	for _, dir := range sandbox.Groups() {
+	for _, dir := range (sandbox.Host{}).Groups() {
 		match, _ := filepath.Glob(filepath.Join(dir, sandbox.Plan{ID: p.prefix + "-*"}.GroupName()))
 		found = append(found, match...)
 	}
@@ -225,9 +225,9 @@ func (p *program) plan(dir string, change ...func(*policy.Workspace)) sandbox.Pl
 		p.t.Fatal(err)
 	}
 	plan.Root = sandbox.Root{Path: dir, Device: st.Dev, Inode: st.Ino}
-	plan.Identity = sandbox.Starter()
+	plan.Identity = (sandbox.Host{}).Starter()
 	plan.Identity.DiskUID, plan.Identity.DiskGID = int(st.Uid), int(st.Gid)
-	if sandbox.HostRoot() {
+	if (sandbox.Host{}).Root() {
 		id := 1_900_100_000 + os.Getpid()%100_000*100 + int(ids.Add(1))%100
 		plan.Identity.HostUID, plan.Identity.HostGID = id, id
 	}

@@ -7,16 +7,16 @@
 #include <unistd.h>
 
 #ifdef PLANTED
-void __real_cell_init(int sock, int terminal) __attribute__((noreturn));
-void __wrap_cell_init(int sock, int terminal) __attribute__((noreturn));
+void __real_cell_init(int sock, int terminal, int workspace) __attribute__((noreturn));
+void __wrap_cell_init(int sock, int terminal, int workspace) __attribute__((noreturn));
 
-void __wrap_cell_init(int sock, int terminal)
+void __wrap_cell_init(int sock, int terminal, int workspace)
 {
 	char *volatile room = calloc(1, 8);
 
 	if (room[8])
 		_exit(3);
-	__real_cell_init(sock, terminal);
+	__real_cell_init(sock, terminal, workspace);
 }
 #endif
 
