@@ -61,7 +61,7 @@ func newCell(a answer, w Wish) (*Cell, error) {
 		c.Terminal, err = polled(a.files[2])
 	}
 	if err != nil {
-		message.CloseAll(a.files)
+		message.CloseAll(append(a.files, c.pidfd)) // closing none is none
 		ch.Close()
 		return nil, err
 	}

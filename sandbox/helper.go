@@ -142,8 +142,13 @@ func discard(a answer) {
 		message.CloseAll(a.files)
 		return
 	}
-	if c, err := newCell(a, Wish{Terminal: len(a.files) == 3}); err == nil {
-		c.Close()
+	c, err := newCell(a, Wish{Terminal: len(a.files) == 3})
+	if err != nil {
+		return
+	}
+	c.Close()
+	if c.Terminal != nil {
+		c.Terminal.Close()
 	}
 }
 

@@ -60,7 +60,7 @@ func (r *raw) prepare() string {
 // cell is the socket of a new cell and the pidfd of its PID 1.
 func (r *raw) cell(id string) (*message.Channel, *os.File) {
 	r.t.Helper()
-	files := r.ask(map[string]any{"verb": "cell", "sandbox": id, "writable": true})
+	files := r.ask(map[string]any{"verb": "cell", "sandbox": id, "wish": sandbox.Wish{Writable: true}})
 	if len(files) != 2 {
 		r.t.Fatalf("%d descriptors", len(files))
 	}
