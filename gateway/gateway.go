@@ -90,9 +90,9 @@ const (
 	pingDeadline  = 5 * time.Second // of a ping's answer: a stopped runner is ended
 	startTimeout  = 30 * time.Second
 	stopTimeout   = 15 * time.Second
-	unseenTimeout = 2 * time.Second  // for cells to notice that their runner is gone
-	treeTimeout   = 10 * time.Second // of a dead runner's command to be gone too
-	handleLife    = 16 * time.Minute // of the owner's name, longer than the runner keeps a handle
+	unseenTimeout = 500 * time.Millisecond // for cells to notice that their runner is gone
+	treeTimeout   = 10 * time.Second       // of a dead runner's command to be gone too
+	handleLife    = 16 * time.Minute       // of the owner's name, longer than the runner keeps a handle
 )
 
 // runner returns the running runner, starting one if there is none.

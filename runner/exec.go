@@ -67,17 +67,12 @@ func (r *Runner) decide(req ExecRequest) (policy.Grant, error) {
 }
 
 func (r *Runner) start(ctx context.Context, p *process, g policy.Grant, files []*os.File) (ExecResult, error) {
-	box, err := r.sandboxes.enter(ctx, g)
+	wish := sandbox.Wish{Writable: g.Access == policy.AccessWrite, Terminal: p.tty}
+	box, cell, err := r.sandboxes.obtain(ctx, g, wish)
 	if err != nil {
 		return ExecResult{}, err
 	}
 	p.leave = func() { r.sandboxes.leave(box) }
-	wish := sandbox.Wish{Writable: g.Access == policy.AccessWrite, Terminal: p.tty}
-	cell, err := r.sandboxes.take(ctx, box, wish)
-	if err != nil {
-		p.leave()
-		return ExecResult{}, err
-	}
 	var unsure *sandbox.Unsure
 	err = p.launch(cell, g.Workspace, files)
 	if errors.As(err, &unsure) {

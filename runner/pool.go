@@ -2,8 +2,10 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"time"
 
+	"codespace/policy"
 	"codespace/sandbox"
 )
 
@@ -23,6 +25,27 @@ type pool struct {
 	ready   []*sandbox.Cell
 	taken   []time.Time // of late
 	filling bool
+}
+
+// obtain returns a cell for a decided workspace and the box that holds it. A sandbox
+// that stood and makes no cells any more is replaced, once: making one has no effect
+// that could happen twice.
+func (s *sandboxes) obtain(ctx context.Context, g policy.Grant, w sandbox.Wish) (*box, *sandbox.Cell, error) {
+	for again := true; ; again = false {
+		b, err := s.enter(ctx, g)
+		if err != nil {
+			return nil, nil, err
+		}
+		c, err := s.take(ctx, b, w)
+		if err == nil {
+			return b, c, nil
+		}
+		s.leave(b)
+		var f *sandbox.Failure
+		if !again || !errors.As(err, &f) && !errors.Is(err, sandbox.ErrHelperLost) {
+			return nil, nil, err
+		}
+	}
 }
 
 // take returns a prepared cell, or makes one.

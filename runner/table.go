@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"regexp"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,7 +26,7 @@ type Runner struct {
 
 	mu        sync.Mutex // guards what follows
 	processes map[string]*process
-	order     []*process // by start
+	order     []*process // by start; one that ended goes behind all
 	live      map[string]int
 	closed    bool
 	tell      func(Ended)
@@ -122,6 +123,7 @@ func (r *Runner) retire(p *process) {
 	defer r.mu.Unlock()
 	r.live[p.workspace]--
 	p.ended = true
+	r.order = append(slices.DeleteFunc(r.order, func(q *process) bool { return q == p }), p)
 	p.expiry = time.AfterFunc(retainedFor, func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()

@@ -64,6 +64,26 @@ func TestOldestFinishedHandleGivesWayBeyond64(t *testing.T) {
 	})
 }
 
+// One that ran long is not the first to go when it ends: handles age from the end.
+func TestLongRunningHandleIsNotTheOldest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := New(nil, Place{}, nil)
+		long := newProcess(ExecRequest{ProcessID: fmt.Sprintf("proc_%032x", 9999), Workspace: "site"}, limits())
+		if err := r.reserve(long, 1000); err != nil {
+			t.Fatal(err)
+		}
+		long.visible = true
+		for n := range retainedMax + 10 {
+			finished(t, r, n, "site")
+		}
+		long.status.State = Exited
+		r.retire(long)
+		if !found(r, long) {
+			t.Error("the handle is gone as soon as its process ended")
+		}
+	})
+}
+
 func TestLiveProcessesAreLimitedPerWorkspace(t *testing.T) {
 	r := New(nil, Place{}, nil)
 	reserve := func(n int, workspace string) error {

@@ -62,6 +62,10 @@ func serve() error {
 	defer r.Close()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
+	go func() { // a gateway that is gone before it has connected cuts no connection
+		lifeline.Read(make([]byte, 1))
+		stop()
+	}()
 	peer := wire.Peer{PID: os.Getppid(), Digest: settings.Digest(registry)}
 	err = wire.Serve(ctx, listener, peer, wire.Handler{
 		Exec: r.Exec, Read: r.Read, Status: r.Status, Terminate: r.Terminate, Signal: r.Signal,

@@ -76,27 +76,30 @@ func attach(t testing.TB, pid int, args []string) func() {
 	}
 }
 
-// faultsOf spreads at most a few faults over the repetitions of each call.
-func faultsOf(calls map[string]int, most int, how string) []fault {
+// faultsOf spreads at most a few faults over the repetitions of each call, of each
+// kind in turn.
+func faultsOf(calls map[string]int, most int, how ...string) []fault {
 	var all []fault
 	for _, call := range slices.Sorted(maps.Keys(calls)) {
 		n := calls[call]
 		for i := range min(n, most) {
-			all = append(all, fault{call: call, how: how, when: 1 + i*n/min(n, most)})
+			all = append(all, fault{call: call, how: how[len(all)%len(how)], when: 1 + i*n/min(n, most)})
 		}
 	}
 	return all
 }
 
 // closed counts faults by their outcome.
-type closed struct{ faults, hit, refused, whole int }
+type closed struct{ faults, hit, refused, whole, lost int }
 
 func (c *closed) String() string {
-	return fmt.Sprintf("%d of %d closed: %d refused, %d ran whole; %d calls were hit", c.refused+c.whole, c.faults, c.refused, c.whole, c.hit)
+	return fmt.Sprintf("%d of %d closed: %d refused, %d ran whole, %d lost; %d calls were hit",
+		c.refused+c.whole+c.lost, c.faults, c.refused, c.whole, c.lost, c.hit)
 }
 
 // judge compares what a command wrote with what it writes without a fault. Either
-// it did not run and that was said, or it ran as ever and ended as itself.
+// it did not run and that was said, or it ran as ever and ended as itself, or it is
+// said to be lost, of which nothing is known.
 func (c *closed) judge(t testing.TB, wrote, control string, said outcome) {
 	t.Helper()
 	switch {
@@ -104,6 +107,8 @@ func (c *closed) judge(t testing.TB, wrote, control string, said outcome) {
 		c.refused++
 	case wrote == control && said == succeeded:
 		c.whole++
+	case (wrote == "" || wrote == control) && said == lost:
+		c.lost++
 	case wrote == "" || wrote == control:
 		t.Errorf("the command ran: %v, and that was said to be %s", wrote != "", said)
 	default:
@@ -117,6 +122,7 @@ type outcome string
 const (
 	refused   outcome = "refused"
 	succeeded outcome = "exited with 0"
+	lost      outcome = "lost"
 )
 
 func difference(a, b string) string {

@@ -17,7 +17,7 @@ func TestKilledAtRandomMoments(t *testing.T) {
 	p := newPlace(t)
 	survived, hit := 0, [roles]int{}
 	for i := range n {
-		role, delay := chance.IntN(roles), time.Duration(chance.IntN(400))*time.Millisecond
+		role, delay := chance.IntN(roles), time.Duration(chance.IntN(600))*time.Millisecond
 		frozen := chance.IntN(4) == 0
 		t.Run(fmt.Sprintf("%d %s after %v", i, caseName(role, frozen), delay), func(t *testing.T) {
 			role = p.killedAfter(t, delay, role, frozen)
@@ -39,7 +39,7 @@ func TestKilledAtRandomMoments(t *testing.T) {
 func (p place) killedAfter(t *testing.T, delay time.Duration, role int, frozen bool) int {
 	s := p.mcp(t)
 	m := mark()
-	answer := s.begin("sh", "-c", "sleep "+m+" & (sleep "+m+" &) sleep 0.1")
+	answer := s.begin("sh", "-c", "sleep "+m+" & (sleep "+m+" &) sleep 0.3")
 	await(delay)
 	f, a := footprintOf(s.pid()), anatomyOf(s.pid())
 	for a[role] == 0 {

@@ -211,12 +211,13 @@ func (s *session) begin(argv ...string) <-chan result {
 }
 
 // tryExec starts a command that may be started twice. While a lost process is being
-// cleared away the answer may be to try again, or that nobody knows, at most as long
-// as promised.
+// cleared away the answer may be to try again, or that nobody knows. The gateway
+// gives a command of which nobody told it anything as long as promised to be gone,
+// before it frees its lease.
 func (s *session) tryExec(t testing.TB, argv ...string) result {
 	t.Helper()
 	var r result
-	within(promised, func() bool {
+	within(2*promised, func() bool {
 		r = s.await(t, s.begin(argv...))
 		return r.fields["retryable"] != true && r.text("dispatch_status") != "unknown"
 	})

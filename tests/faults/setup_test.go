@@ -39,7 +39,7 @@ func TestSandboxSetupFails(t *testing.T) {
 	if !strings.Contains(control, "Seccomp:\t2") {
 		t.Fatalf("control: %q", control)
 	}
-	faults := faultsOf(setupCalls, share(6), "error=EPERM")
+	faults := faultsOf(setupCalls, share(6), "error=EPERM", "error=ENOMEM")
 	c := closed{faults: len(faults)}
 	for _, f := range faults {
 		t.Run(f.String(), func(t *testing.T) {
@@ -47,16 +47,22 @@ func TestSandboxSetupFails(t *testing.T) {
 			if injected(t, log) {
 				c.hit++
 			}
-			said := outcome(r.stderr.String())
-			switch r.status() {
-			case 0:
-				said = succeeded
-			case 125, 126, 127:
-				said = refused
-			}
-			c.judge(t, p.takeEvidence(t), control, said)
+			c.judge(t, p.takeEvidence(t), control, r.outcome())
 			wantNobodyBut(t)
 		})
 	}
 	t.Log(c.String())
+}
+
+// outcome is what codespace run said of its command.
+func (p *program) outcome() outcome {
+	switch code := p.status(); {
+	case code == 0:
+		return succeeded
+	case code == 125 && strings.Contains(p.stderr.String(), "lost"):
+		return lost
+	case code == 125 || code == 126 || code == 127:
+		return refused
+	}
+	return outcome(p.stderr.String())
 }
