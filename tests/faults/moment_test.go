@@ -25,7 +25,7 @@ func TestKilledBeforeFirstCommand(t *testing.T) {
 // TestKilledWhileSandboxIsBuilt kills a process while the first process of a new
 // sandbox is on its way to become the factory, a little later each time.
 func TestKilledWhileSandboxIsBuilt(t *testing.T) {
-	steps := share(8)
+	steps := share(6)
 	survived, early := 0, 0
 	for i := range factory * steps {
 		role, delay := i%factory, time.Duration(i/factory)*2*time.Millisecond

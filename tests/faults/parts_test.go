@@ -99,9 +99,23 @@ func (h handmade) serving(t testing.TB) (cmd *exec.Cmd, path string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { f.Close() })
-	cmd = part(t, "codespace-runner", "serve")
-	cmd.Stdin, cmd.ExtraFiles = strings.NewReader(h.settings(nil)), []*os.File{f}
-	return cmd, path
+	return h.on(t, f), path
+}
+
+// on is a runner with right settings and a lifeline on a socket, right or wrong.
+func (h handmade) on(t testing.TB, socket *os.File) *exec.Cmd {
+	t.Helper()
+	lifeline, ours, err := os.Pipe() // hangs up when the gateway is gone
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		lifeline.Close()
+		ours.Close()
+	})
+	cmd := part(t, "codespace-runner", "serve")
+	cmd.Stdin, cmd.ExtraFiles = strings.NewReader(h.settings(nil)), []*os.File{socket, lifeline}
+	return cmd
 }
 
 func TestRunnerRefusesWrongStart(t *testing.T) {
@@ -157,9 +171,8 @@ func TestRunnerRefusesWrongDescriptor(t *testing.T) {
 	}
 	for name, f := range map[string]*os.File{"a device": null, "a connected socket": os.NewFile(uintptr(pair[0]), "pair")} {
 		t.Run(name, func(t *testing.T) {
-			cmd := part(t, "codespace-runner", "serve")
-			cmd.Stdin, cmd.ExtraFiles = strings.NewReader(h.settings(nil)), []*os.File{f}
-			wantRefused(t, cmd)
+			h.again(t)
+			wantRefused(t, h.on(t, f))
 		})
 		f.Close()
 	}

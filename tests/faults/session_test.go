@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -259,7 +260,7 @@ func (s *session) output(t testing.TB, id string, cursor int) result {
 func (s *session) started(t testing.TB, argv ...string) string {
 	t.Helper()
 	id := s.exec(t, argv...)
-	if r := s.output(t, id, 0); r.text("chunk") != "started\n" {
+	if r := s.output(t, id, 0); !strings.HasPrefix(r.text("chunk"), "started\n") {
 		t.Fatalf("%q printed %v", argv, r)
 	}
 	return id
