@@ -16,6 +16,8 @@ type builder struct {
 	stage    string
 	lifeline *os.File
 
+	releasing sync.WaitGroup // sandboxes on their way out; added to under mu
+
 	mu    sync.Mutex // guards what follows
 	open  *container.Stage
 	boxes map[string]*box
@@ -167,6 +169,10 @@ func (b *builder) release(id string) error {
 	b.mu.Lock()
 	x := b.boxes[id]
 	delete(b.boxes, id)
+	if x != nil {
+		b.releasing.Add(1)
+		defer b.releasing.Done()
+	}
 	b.mu.Unlock()
 	if x == nil {
 		return nil
@@ -175,7 +181,8 @@ func (b *builder) release(id string) error {
 	return x.container.Destroy()
 }
 
-// close puts every sandbox away.
+// close puts every sandbox away and waits for those that are going already: a
+// factory that is stopped does not notice our end.
 func (b *builder) close() {
 	b.mu.Lock()
 	ids := make([]string, 0, len(b.boxes))
@@ -188,4 +195,5 @@ func (b *builder) close() {
 			fmt.Fprintln(os.Stderr, "codespace-helper:", err)
 		}
 	}
+	b.releasing.Wait()
 }

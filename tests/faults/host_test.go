@@ -194,6 +194,9 @@ func wantNoneMarked(t testing.TB, marker string) {
 // signal sends a signal to a process that must be there.
 func signal(t testing.TB, pid int, s unix.Signal) {
 	t.Helper()
+	if pid <= 1 {
+		t.Fatalf("no process to send %v to among %v", s, below(os.Getpid())) // 0 is this very process group
+	}
 	if err := unix.Kill(pid, s); err != nil {
 		t.Fatalf("cannot send %v to %d: %v", s, pid, err)
 	}
