@@ -40,7 +40,10 @@ func (r *Runner) Exec(ctx context.Context, req ExecRequest, files []*os.File) (r
 	res, err = r.start(ctx, p, grant, files)
 	if err != nil {
 		r.drop(p)
-		r.log.Error("a command did not start", "workspace", p.workspace, "error", err) // with what a client is not told
+		var failure *sandbox.Failure
+		if !errors.As(err, &failure) || !failure.Launch { // with what a client is not told
+			r.log.Error("a command did not start", "workspace", p.workspace, "error", err)
+		}
 		return ExecResult{}, faultOf(err, req.Argv)
 	}
 	return res, nil

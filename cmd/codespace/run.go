@@ -124,12 +124,13 @@ func (r *oneRun) run() error {
 		return err
 	}
 	restore()
-	if r.flags.json {
+	result := endStatus(end, r.flags.timeout)
+	if r.flags.json { // the last line, behind whatever else is said
 		if err := report(end); err != nil {
 			return err
 		}
 	}
-	return endStatus(end, r.flags.timeout)
+	return result
 }
 
 // start starts the command, waiting for the workspace while another changes it.
