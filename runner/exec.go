@@ -17,6 +17,7 @@ import (
 const (
 	prepareTimeout = 60 * time.Second // a sandbox; measured well below a second
 	cellTimeout    = 20 * time.Second // a cell; measured in milliseconds
+	helperTimeout  = 5 * time.Second  // the simplest answer of a helper
 )
 
 // Exec runs one command: decide again, reserve, sandbox, cell, launch. It

@@ -142,18 +142,35 @@ func (s *sandboxes) prepare(b *box, g policy.Grant, st unix.Stat_t) (sandbox.Rec
 	plan.Root, plan.Identity = b.root, who
 	receipt, err := b.helper.Prepare(ctx, plan)
 	if ctx.Err() != nil {
-		b.helper.cmd.Process.Kill() // it hangs; what it owns ends with it
+		s.late(b)
 	}
 	return receipt, err
 }
 
-// cell makes one cell. A helper that hangs is ended: it must not hold commands.
+// late is called when a sandbox was not ready in time, or one of its cells. It is
+// not used again. If it is the helper that hangs, that is ended, and all it owns:
+// else the commands of other workspaces, and those that run in this one, go on.
+func (s *sandboxes) late(b *box) {
+	s.boxMu.Lock()
+	s.retireLocked(b)
+	s.boxMu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), helperTimeout)
+	defer cancel()
+	if err := b.helper.Release(ctx, "none"); err != nil {
+		b.helper.cmd.Process.Kill()
+	}
+}
+
+// errCellLate is the cause of a cell's time-out.
+var errCellLate = errors.New("the cell was not ready within " + cellTimeout.String())
+
+// cell makes one cell.
 func (s *sandboxes) cell(ctx context.Context, b *box, w sandbox.Wish) (*sandbox.Cell, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, cellTimeout, errors.New("the cell was not ready within "+cellTimeout.String()))
+	ctx, cancel := context.WithTimeoutCause(ctx, cellTimeout, errCellLate)
 	defer cancel()
 	c, err := b.helper.Cell(ctx, b.id, w)
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		b.helper.cmd.Process.Kill()
+	if errors.Is(err, errCellLate) {
+		s.late(b)
 	}
 	var f *sandbox.Failure
 	if errors.As(err, &f) { // a sandbox that makes no cells is replaced
@@ -175,8 +192,11 @@ func (s *sandboxes) leave(b *box) {
 	s.putAwayLocked(b)
 }
 
-// retireLocked takes a box out of use; it goes when its last command has ended.
+// retireLocked takes a box out of use, once; it goes when its last command has ended.
 func (s *sandboxes) retireLocked(b *box) {
+	if b.stale {
+		return
+	}
 	for id, c := range s.boxes {
 		if c == b {
 			delete(s.boxes, id)

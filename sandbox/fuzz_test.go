@@ -2,6 +2,7 @@ package sandbox_test
 
 import (
 	"errors"
+	"os"
 	"testing"
 
 	"codespace/sandbox"
@@ -22,11 +23,11 @@ func FuzzRequest(f *testing.F) {
 		}
 		no := errors.New("no")
 		ours, _ := serve(t, sandbox.Builder{
-			Prepare: func(p sandbox.Plan) (sandbox.Receipt, error) {
+			Prepare: func(p sandbox.Plan) (sandbox.Receipt, *os.File, error) {
 				if err := p.Check(); err != nil {
 					t.Error(err)
 				}
-				return sandbox.Receipt{}, no
+				return sandbox.Receipt{}, nil, no
 			},
 			Cell:    func(string, sandbox.Wish) (sandbox.Made, error) { return sandbox.Made{}, no },
 			Release: func(string) error { return no },

@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"codespace/sandbox/message"
+
+	"golang.org/x/sys/unix"
 )
 
 // ErrHelperLost says that the helper is gone, and every sandbox with it.
@@ -23,10 +25,11 @@ type Helper struct {
 
 	sending sync.Mutex // one message at a time
 
-	mu      sync.Mutex // guards what follows
-	next    uint64
-	waiting map[uint64]chan answer
-	closed  bool
+	mu        sync.Mutex // guards what follows
+	next      uint64
+	waiting   map[uint64]chan answer
+	factories map[string]*os.File // pidfds, by sandbox
+	closed    bool
 }
 
 // NewHelper takes over the runner's end of the pair.
@@ -35,7 +38,7 @@ func NewHelper(f *os.File) (*Helper, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Helper{ch: ch, done: make(chan struct{}), waiting: map[uint64]chan answer{}}
+	h := &Helper{ch: ch, done: make(chan struct{}), waiting: map[uint64]chan answer{}, factories: map[string]*os.File{}}
 	go h.receive()
 	return h, nil
 }
@@ -52,8 +55,33 @@ func (h *Helper) Prepare(ctx context.Context, p Plan) (Receipt, error) {
 		return Receipt{}, err
 	}
 	a, err := h.call(ctx, request{Verb: verbPrepare, Plan: &p})
-	message.CloseAll(a.files)
-	return a.reply.Receipt, err
+	if err != nil {
+		message.CloseAll(a.files)
+		return Receipt{}, err
+	}
+	return a.reply.Receipt, h.own(a)
+}
+
+// own keeps the factory of a sandbox for as long as the sandbox stands.
+func (h *Helper) own(a answer) error {
+	if len(a.files) != 1 {
+		message.CloseAll(a.files)
+		return fmt.Errorf("cannot use sandbox: %d descriptors came with it, want 1", len(a.files))
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		end(a.files[0])
+		return ErrHelperLost
+	}
+	h.factories[a.reply.Sandbox] = a.files[0]
+	return nil
+}
+
+// end kills what a pidfd names and closes it.
+func end(pidfd *os.File) {
+	unix.PidfdSendSignal(int(pidfd.Fd()), unix.SIGKILL, nil, 0)
+	pidfd.Close()
 }
 
 // Cell makes one cell in a prepared sandbox. The caller closes it.
@@ -66,11 +94,21 @@ func (h *Helper) Cell(ctx context.Context, sandbox string, w Wish) (*Cell, error
 	return newCell(a, w)
 }
 
-// Release puts a sandbox away with everything that still runs in it.
+// Release puts a sandbox away with everything that still runs in it. To release
+// one that does not exist succeeds: a helper that answers that is not hung.
 func (h *Helper) Release(ctx context.Context, sandbox string) error {
 	a, err := h.call(ctx, request{Verb: verbRelease, Sandbox: sandbox})
 	message.CloseAll(a.files)
-	return err
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if f := h.factories[sandbox]; f != nil {
+		f.Close()
+		delete(h.factories, sandbox)
+	}
+	return nil
 }
 
 func (h *Helper) call(ctx context.Context, r request) (answer, error) {
@@ -131,13 +169,19 @@ func (h *Helper) abandon(id uint64, wait <-chan answer) {
 	delete(h.waiting, id)
 	select {
 	case a := <-wait:
-		go discard(a)
+		go h.discard(a)
 	default:
 	}
 }
 
-// discard ends a cell that came too late and frees its cgroup.
-func discard(a answer) {
+// discard ends a cell that came too late and frees its cgroup, and puts away a
+// sandbox that did.
+func (h *Helper) discard(a answer) {
+	if a.reply.Sandbox != "" {
+		message.CloseAll(a.files)
+		h.call(context.Background(), request{Verb: verbRelease, Sandbox: a.reply.Sandbox})
+		return
+	}
 	if len(a.files) < 2 {
 		message.CloseAll(a.files)
 		return
@@ -156,6 +200,10 @@ func (h *Helper) receive() {
 	defer func() {
 		h.mu.Lock()
 		h.closed = true
+		for _, f := range h.factories {
+			end(f) // not all of them notice that the helper is gone
+		}
+		clear(h.factories)
 		h.mu.Unlock()
 		h.ch.Close()
 		close(h.done)
@@ -181,7 +229,7 @@ func (h *Helper) deliver(a answer) {
 	defer h.mu.Unlock()
 	wait, ok := h.waiting[a.reply.ID]
 	if !ok {
-		go discard(a)
+		go h.discard(a)
 		return
 	}
 	delete(h.waiting, a.reply.ID)

@@ -5,15 +5,17 @@ package sandbox
 //
 //	runner                               helper
 //	  Prepare(plan) ───────────────────────▶  libcontainer builds the sandbox
-//	  ◀──────────── Prepared(receipt) | Failed(step, index, errno, reason)
+//	  ◀── Prepared(receipt) + descriptor | Failed(step, index, errno, reason)
 //	  Cell(sandbox, wish) ─────────────────▶  the factory clones, the cell locks
 //	  ◀── Cell(receipt, leaf) + descriptors      itself down, the kernel's view
 //	      | Failed(...)                          is read back
 //	  Release(sandbox) ────────────────────▶  the factory ends, and all of it
 //	  ◀──────────────────────────── Released
 //
-// The descriptors are the cell's own socket, a pidfd of its PID 1, and the master of
-// its pseudo-terminal if the command is to have one. From there on the runner speaks to the cell alone, in the messages of package message:
+// A sandbox comes with a pidfd of its PID 1, the factory: by it the runner ends a
+// factory whose helper died and that does not notice (it may be stopped). A cell's
+// descriptors are its own socket, a pidfd of its PID 1, and the master of its
+// pseudo-terminal if the command is to have one. From there on the runner speaks to the cell alone, in the messages of package message:
 //
 //	runner                               cell (PID 1)
 //	  Launch(argv, env, cwd) + streams ──▶
@@ -60,6 +62,7 @@ type request struct {
 
 type reply struct {
 	ID      uint64   `json:"id"`
+	Sandbox string   `json:"sandbox,omitempty"` // that was prepared
 	Failed  *Failure `json:"failed,omitempty"`
 	Receipt Receipt  `json:"receipt,omitzero"`
 	Leaf    Leaf     `json:"leaf,omitzero"`
@@ -76,9 +79,9 @@ type Made struct {
 }
 
 // Builder is what a helper does for each request. Errors that are a *Failure
-// cross as they are.
+// cross as they are. The file of a sandbox is a pidfd of its PID 1.
 type Builder struct {
-	Prepare func(Plan) (Receipt, error)
+	Prepare func(Plan) (Receipt, *os.File, error)
 	Cell    func(sandbox string, w Wish) (Made, error)
 	Release func(sandbox string) error
 }
@@ -155,13 +158,21 @@ func readRequest(b []byte, files int) (request, error) {
 	return r, nil
 }
 
+func (b Builder) prepare(r request) (answer, error) {
+	receipt, pidfd, err := b.Prepare(*r.Plan)
+	if err != nil {
+		return answer{reply: reply{ID: r.ID}}, err
+	}
+	return answer{reply: reply{ID: r.ID, Sandbox: r.Plan.ID, Receipt: receipt}, files: []*os.File{pidfd}}, nil
+}
+
 func (b Builder) answer(r request) answer {
 	a := answer{reply: reply{ID: r.ID}}
 	var err error
 	switch {
 	case r.Verb == verbPrepare && r.Plan != nil:
 		if err = r.Plan.Check(); err == nil {
-			a.reply.Receipt, err = b.Prepare(*r.Plan)
+			a, err = b.prepare(r)
 		}
 	case r.Verb == verbCell:
 		var m Made

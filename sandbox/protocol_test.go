@@ -15,15 +15,18 @@ import (
 
 	"codespace/sandbox"
 	"codespace/sandbox/message"
+
+	"golang.org/x/sys/unix"
 )
 
 // Plans and receipts cross with every field.
 func TestPrepareCrossesWhole(t *testing.T) {
 	b, asked := forbidden(t), make(chan sandbox.Plan, 1)
 	want := sandbox.Receipt{Digest: "sha256:11", Layers: []string{"view: \u00e9 <&>", "two"}}
-	b.Prepare = func(p sandbox.Plan) (sandbox.Receipt, error) {
+	factory := start(t)
+	b.Prepare = func(p sandbox.Plan) (sandbox.Receipt, *os.File, error) {
 		asked <- p
-		return want, nil
+		return want, duplicate(t, factory.pidfd), nil
 	}
 	h, _ := connect(t, b)
 	got, err := h.Prepare(t.Context(), goodPlan())
@@ -100,6 +103,69 @@ func TestHelperLostForEveryCall(t *testing.T) {
 		if err := h.Release(t.Context(), "a"); !errors.Is(err, sandbox.ErrHelperLost) {
 			t.Fatalf("the call that found out got %v", err)
 		}
+	}
+}
+
+// A factory that does not notice its helper's end, as one that is stopped, is killed;
+// one whose sandbox was released is left to the helper.
+func TestFactoryOfLostHelperIsKilled(t *testing.T) {
+	b := forbidden(t)
+	made := []child{start(t), start(t)}
+	next := 0
+	b.Prepare = func(sandbox.Plan) (sandbox.Receipt, *os.File, error) {
+		next++
+		return sandbox.Receipt{}, duplicate(t, made[next-1].pidfd), nil
+	}
+	b.Release = func(string) error { return nil }
+	h, _ := connect(t, b)
+	for i, c := range made {
+		if err := unix.PidfdSendSignal(int(c.pidfd.Fd()), unix.SIGSTOP, nil, 0); err != nil {
+			t.Fatal(err)
+		}
+		p := goodPlan()
+		p.ID = fmt.Sprint("site-", i)
+		if _, err := h.Prepare(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := h.Release(t.Context(), "site-0"); err != nil {
+		t.Fatal(err)
+	}
+	h.Close()
+	await(t, h.Done())
+	await(t, made[1].gone)
+	select {
+	case <-made[0].gone:
+		t.Error("the factory of a released sandbox was killed")
+	default:
+	}
+	unix.PidfdSendSignal(int(made[0].pidfd.Fd()), unix.SIGCONT, nil, 0)
+}
+
+// A sandbox that is ready when nobody waits for it any more is put away.
+func TestLateSandboxIsReleased(t *testing.T) {
+	b := forbidden(t)
+	factory, asked, ready, released := start(t), make(chan string), make(chan error), make(chan string)
+	b.Prepare = func(p sandbox.Plan) (sandbox.Receipt, *os.File, error) {
+		asked <- p.ID
+		return sandbox.Receipt{}, duplicate(t, factory.pidfd), <-ready
+	}
+	b.Release = func(id string) error { released <- id; return nil }
+	h, _ := connect(t, b)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	left, why := make(chan error), errors.New("the client left")
+	go func() {
+		_, err := h.Prepare(ctx, goodPlan())
+		left <- err
+	}()
+	id := await(t, asked)
+	cancel(why)
+	if err := await(t, left); err != why {
+		t.Fatalf("the call ended with %v", err)
+	}
+	ready <- nil
+	if got := await(t, released); got != id {
+		t.Errorf("%q was released, want %q", got, id)
 	}
 }
 

@@ -2,6 +2,7 @@ package sandbox_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -35,9 +36,9 @@ func goodPlan() sandbox.Plan {
 // forbidden is a builder that must not be asked for anything.
 func forbidden(t *testing.T) sandbox.Builder {
 	return sandbox.Builder{
-		Prepare: func(p sandbox.Plan) (sandbox.Receipt, error) {
+		Prepare: func(p sandbox.Plan) (sandbox.Receipt, *os.File, error) {
 			t.Errorf("asked to prepare %+v", p)
-			return sandbox.Receipt{}, nil
+			return sandbox.Receipt{}, nil, errors.New("forbidden")
 		},
 		Cell: func(id string, w sandbox.Wish) (sandbox.Made, error) {
 			t.Errorf("asked for a cell of %s", id)

@@ -33,35 +33,40 @@ type box struct {
 	next int
 }
 
-func (b *builder) prepare(p sandbox.Plan) (sandbox.Receipt, error) {
+func (b *builder) prepare(p sandbox.Plan) (none sandbox.Receipt, _ *os.File, err error) {
 	if f := cell.NamespaceFailure(); f != nil {
-		return sandbox.Receipt{}, f
+		return none, nil, f
 	}
 	if p.Identity.HostUID < 0 && p.Identity.StartingUID <= 0 {
-		return sandbox.Receipt{}, &sandbox.Failure{Step: "identity", Reason: "the sandbox would have host uid 0"}
+		return none, nil, &sandbox.Failure{Step: "identity", Reason: "the sandbox would have host uid 0"}
 	}
 	programs, err := seccomp.Compile(p.Debug)
 	if err != nil {
-		return sandbox.Receipt{}, sandbox.Fail("seccomp programs", 0, err)
+		return none, nil, sandbox.Fail("seccomp programs", 0, err)
 	}
 	stage, err := b.stageOnce()
 	if err != nil {
-		return sandbox.Receipt{}, err
+		return none, nil, err
 	}
 	c, err := stage.Build(p)
 	if err != nil {
-		return sandbox.Receipt{}, err
+		return none, nil, err
 	}
 	f, err := cell.NewFactory(c.Factory, cellConfig(p, programs))
 	if err != nil {
 		c.Destroy()
-		return sandbox.Receipt{}, err
+		return none, nil, err
 	}
 	x := &box{plan: p, container: c, factory: f}
 	b.mu.Lock()
 	b.boxes[p.ID] = x
 	b.mu.Unlock()
-	return x.prove()
+	receipt, err := x.prove()
+	if err != nil {
+		return none, nil, err
+	}
+	pidfd, err := c.PIDFD()
+	return receipt, pidfd, err
 }
 
 func (b *builder) stageOnce() (*container.Stage, error) {

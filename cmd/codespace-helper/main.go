@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 
 	"codespace/sandbox"
@@ -21,7 +22,7 @@ func main() {
 	b := &builder{stage: os.Args[2], lifeline: os.NewFile(4, "lifeline"), boxes: map[string]*box{}}
 	err := sandbox.Serve(os.NewFile(3, "preparation"), sandbox.Builder{Prepare: b.prepare, Cell: b.cell, Release: b.release})
 	b.close()
-	if err != nil && !errors.Is(err, io.EOF) {
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) { // the runner is gone
 		fmt.Fprintln(os.Stderr, "codespace-helper:", err)
 		os.Exit(1)
 	}

@@ -27,11 +27,12 @@ type embedded struct {
 
 func (e *embedded) register(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVarP(&e.workspace, "workspace", "w", ".", "the `DIR` to work in, the only one a command may change")
+	e.workspace, e.timeout = ".", 10*time.Minute
+	f.VarP(&single{value: &e.workspace, kind: "DIR"}, "workspace", "w", "the `DIR` to work in, the only one a command may change")
 	f.StringArrayVar(&e.mounts, "mount", nil, "show this host `PATH` read-only at the same place (repeatable)")
 	f.StringArrayVar(&e.caches, "cache", nil, "keep a private writable directory of this `NAME` between commands (repeatable)")
 	f.StringArrayVar(&e.env, "env", nil, "set `NAME=VALUE` for commands, or NAME to the value it has here (repeatable)")
-	f.DurationVar(&e.timeout, "timeout", 10*time.Minute, "end a command after this `TIME`, 0 for never")
+	f.Var(span{&e.timeout}, "timeout", "end a command after this `TIME`, 0 for never")
 	f.StringVar(&e.memory, "memory", "", "memory of a command, a `SIZE` as 512MiB (default 2GiB)")
 	f.BoolVar(&e.strict, "strict", false, "refuse to run where a limit cannot be enforced")
 	cmd.MarkFlagDirname("workspace")

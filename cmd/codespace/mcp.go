@@ -36,7 +36,7 @@ every command is ended and codespace exits 0.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return serveMCP(cmd, &flags) },
 	}
 	flags.register(cmd)
-	cmd.Flags().StringVar(&flags.config, "config", "", "serve the workspaces of this configuration `FILE`")
+	cmd.Flags().Var(&single{value: &flags.config, kind: "FILE"}, "config", "serve the workspaces of this configuration `FILE`")
 	cmd.MarkFlagFilename("config", "toml")
 	section(cmd, "Workspace", "config")
 	return cmd
@@ -56,6 +56,9 @@ func serveMCP(cmd *cobra.Command, flags *mcpFlags) error {
 	defer v.close()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
+	if flags.config == "" && !cmd.Flags().Changed("workspace") {
+		log.Info("serving the current directory; --workspace names another", "workspace", settings.Workspace)
+	}
 	if flags.config == "" && !flags.strict {
 		log.Info("enforcement is best-effort: a limit this host cannot enforce is named in workspace_info; --strict refuses instead")
 	}

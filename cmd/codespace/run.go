@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -25,6 +24,7 @@ type runFlags struct {
 	json     bool
 	noWait   bool
 	readOnly bool
+	record   record
 }
 
 func runCommand() *cobra.Command {
@@ -51,14 +51,16 @@ The exit status is the command's own, or
   codespace run --timeout 2m --memory 512MiB --strict -- ./untrusted
   codespace run --mount ~/.pyenv --env PATH -- python script.py`,
 		Args: cobra.ArbitraryArgs,
-		RunE: func(_ *cobra.Command, argv []string) error { return run(&flags, argv) },
+		RunE: func(_ *cobra.Command, argv []string) error { return flags.conclude(run(&flags, argv)) },
 	}
 	flags.register(cmd)
 	cmd.Flags().SetInterspersed(false)
-	cmd.Flags().BoolVar(&flags.json, "json", false, "when the command has ended, write how as one line of JSON to standard error")
+	cmd.Flags().BoolVar(&flags.json, "json", false, "at the end, write how the command ended or why it did not start as one line of JSON to standard error")
 	cmd.Flags().BoolVar(&flags.readOnly, "read-only", false, "mount the workspace read-only; runs beside a command that changes it")
 	cmd.Flags().BoolVar(&flags.noWait, "no-wait", false, "exit 125 instead of waiting for another command to end")
+	cmd.Flags().Var(network{}, "network", "what the command may reach; the one `KIND` so far has loopback only")
 	section(cmd, "Workspace", "read-only", "no-wait")
+	section(cmd, "What commands see", "network")
 	section(cmd, "Output", "json")
 	return cmd
 }
@@ -101,11 +103,10 @@ func (r *oneRun) run() error {
 	}
 	d, err := r.start(streams)
 	if err != nil {
-		return startStatus(err)
+		return err
 	}
 	if d.Status == "unknown" {
-		fmt.Fprintln(os.Stderr, "codespace: the sandbox was lost; it is not known whether the command ran")
-		return status(exitSandbox)
+		return &runner.Fault{Code: runner.SandboxUnavailable, Message: "the sandbox was lost; it is not known whether the command ran"}
 	}
 	r.warn(d.Receipt)
 	restore, err := r.terminal(d.ProcessID)
@@ -117,20 +118,14 @@ func (r *oneRun) run() error {
 	go r.passSignals(d.ProcessID)
 	end, err := r.Wait(context.Background(), cli, d.ProcessID)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "codespace: the command was lost:", err)
-		return status(exitSandbox)
+		return fmt.Errorf("the command was lost: %w", err)
 	}
 	if err := streams.drain(); err != nil {
 		return err
 	}
 	restore()
-	result := endStatus(end, r.flags.timeout)
-	if r.flags.json { // the last line, behind whatever else is said
-		if err := report(end); err != nil {
-			return err
-		}
-	}
-	return result
+	r.flags.record = endRecord(end)
+	return endStatus(end, r.flags.timeout)
 }
 
 // start starts the command, waiting for the workspace while another changes it.
@@ -195,21 +190,41 @@ func (r *oneRun) warn(layers []string) {
 	}
 }
 
-// startStatus says why nothing runs, and is the exit status of that.
-func startStatus(err error) error {
+// conclude says what went wrong and writes the record behind it, the last line. The
+// error is the exit status.
+func (f *runFlags) conclude(err error) error {
 	var s status
-	if errors.As(err, &s) {
-		return s
+	said := errors.As(err, &s)
+	if err != nil && !said {
+		fmt.Fprintln(os.Stderr, "codespace:", err)
+		s = startStatus(err)
 	}
-	fmt.Fprintln(os.Stderr, "codespace:", err)
+	if !f.json {
+		return statusOrNil(s)
+	}
+	if f.record.Termination == "" {
+		f.record = errorRecord(err)
+	}
+	return errors.Join(statusOrNil(s), f.record.write())
+}
+
+func statusOrNil(s status) error {
+	if s == 0 {
+		return nil
+	}
+	return s
+}
+
+// startStatus is the exit status of a command that did not start.
+func startStatus(err error) status {
 	var f *runner.Fault
-	if !errors.As(err, &f) || f.Code != runner.ProcessSpawnFailed {
-		return status(exitSandbox)
+	switch {
+	case !errors.As(err, &f) || f.Code != runner.ProcessSpawnFailed:
+		return exitSandbox
+	case f.Details["reason"] == "not found":
+		return exitNoEntry
 	}
-	if f.Details["reason"] == "not found" {
-		return status(exitNoEntry)
-	}
-	return status(exitNoExec)
+	return exitNoExec
 }
 
 func endStatus(s runner.Status, limit time.Duration) error {
@@ -228,20 +243,5 @@ func endStatus(s runner.Status, limit time.Duration) error {
 	default:
 		fmt.Fprintln(os.Stderr, "codespace: the sandbox was lost; how the command ended is not known")
 	}
-	if code == 0 {
-		return nil
-	}
-	return status(code)
-}
-
-// report is the record that --json asks for.
-func report(s runner.Status) error {
-	b, err := json.Marshal(map[string]any{"process_id": s.ProcessID, "workspace_id": s.Workspace, "termination": s.Termination,
-		"exit_code": s.ExitCode, "signal": s.Signal, "started_at": s.Started, "ended_at": s.Ended,
-		"usage":   map[string]any{"cpu_ms": s.Usage.CPU.Milliseconds(), "peak_memory_bytes": s.Usage.PeakMemory, "pids": s.Usage.PIDs},
-		"receipt": s.Receipt})
-	if err == nil {
-		_, err = fmt.Fprintf(os.Stderr, "%s\n", b)
-	}
-	return err
+	return statusOrNil(status(code))
 }

@@ -21,6 +21,7 @@ static int parse_config(const void *p, size_t n) { struct config c; return confi
 import "C"
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -100,8 +101,9 @@ func (c Config) message() []byte {
 
 // Factory is the helper's side of one sandbox's factory.
 type Factory struct {
-	mu sync.Mutex // one request at a time
-	ch *message.Channel
+	mu   sync.Mutex // one request at a time, and guards hung
+	ch   *message.Channel
+	hung error // the answer that did not come: the next could be that one
 }
 
 // NewFactory takes over the socket of a factory and configures it.
@@ -147,12 +149,18 @@ type Newborn struct {
 func (f *Factory) Clone(w sandbox.Wish) (*Newborn, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.hung != nil {
+		return nil, sandbox.Fail("factory", 5, f.hung)
+	}
 	m := message.Message{Kind: message.KindCell}
 	m.Uint32(message.TagWritable, number(w.Writable)).Uint32(message.TagTerminal, number(w.Terminal))
 	if err := f.ch.Send(m.Encode()); err != nil {
 		return nil, sandbox.Fail("factory", 3, err)
 	}
 	files, err := expect(f.ch, message.KindCloned, 2)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		f.hung = err // its commands may well run: it is not closed here
+	}
 	if err != nil {
 		return nil, sandbox.Fail("factory", 4, err)
 	}

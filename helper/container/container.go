@@ -168,6 +168,19 @@ func startStep(err error) string {
 	return "container"
 }
 
+// PIDFD is a new pidfd of the sandbox's PID 1.
+func (c *Container) PIDFD() (*os.File, error) {
+	pid, err := c.init.Pid()
+	if err != nil {
+		return nil, sandbox.Fail("container", 3, err)
+	}
+	fd, err := unix.PidfdOpen(pid, 0) // close-on-exec always (pidfd_open(2)); Wait, in Destroy only, frees the pid
+	if err != nil {
+		return nil, sandbox.Fail("container", 4, err)
+	}
+	return os.NewFile(uintptr(fd), "factory"), nil
+}
+
 // Destroy ends the sandbox with everything in it and frees what it held.
 func (c *Container) Destroy() error {
 	var errs []error

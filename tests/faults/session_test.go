@@ -110,7 +110,8 @@ func (p place) session(t testing.TB, cmd *exec.Cmd) *session {
 	return s
 }
 
-func (s *session) greet(t testing.TB) {
+// greet begins the session in the first workspace and returns the ids of all.
+func (s *session) greet(t testing.TB) (ids []string) {
 	t.Helper()
 	hello := map[string]any{"protocolVersion": "2025-06-18", "capabilities": map[string]any{},
 		"clientInfo": map[string]any{"name": "faults", "version": "1"}}
@@ -118,11 +119,16 @@ func (s *session) greet(t testing.TB) {
 	s.say(map[string]any{"jsonrpc": "2.0", "method": "notifications/initialized"})
 	info := s.call(t, "workspace_info", map[string]any{})
 	list, _ := info.fields["workspaces"].([]any)
-	if len(list) != 1 {
+	for _, w := range list {
+		fields, _ := w.(map[string]any)
+		id, _ := fields["workspace_id"].(string)
+		ids = append(ids, id)
+	}
+	if len(ids) == 0 {
 		t.Fatalf("workspace_info: %v; stderr: %s", info, &s.stderr)
 	}
-	first, _ := list[0].(map[string]any)
-	s.workspace, _ = first["workspace_id"].(string)
+	s.workspace = ids[0]
+	return ids
 }
 
 // receive hands answers to who waits for them, and at the end tells the rest.

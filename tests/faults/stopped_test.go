@@ -1,7 +1,10 @@
 package faults_test
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -36,44 +39,85 @@ func TestStoppedRunnerIsEnded(t *testing.T) {
 // notice; the next one is refused in bounded time, and then there is a new sandbox.
 func TestStoppedBuilderIsReplaced(t *testing.T) {
 	t.Parallel() // as its cases: each waits for the time-out of a cell
-	for _, role := range []int{helper, factory} {
-		t.Run(roleNames[role], func(t *testing.T) {
+	for name, stopped := range map[string][]int{"helper": {helper}, "factory": {factory}, "both": {helper, factory}} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			builderStopped(t, newPlace(t), role)
+			builderStopped(t, newPlace(t), stopped)
 		})
 	}
 }
 
-func builderStopped(t *testing.T, p place, role int) {
+func builderStopped(t *testing.T, p place, stopped []int) {
 	s := p.mcp(t)
 	m := mark()
 	id := s.started(t, "sh", "-c", "echo started; trap 'echo told; exit 3' TERM; sleep "+m+" & while sleep 0.1; do echo more; done")
 	f, a := footprintOf(s.pid()), s.whole(t)
-	stop(t, a[role])
+	for _, role := range stopped {
+		stop(t, a[role])
+	}
 	from := int(s.status(t, id).fields["output_total"].(float64))
 	if r := s.output(t, id, from); r.text("chunk") == "" {
-		t.Errorf("no output while the %s is stopped: %v", roleNames[role], r)
+		t.Errorf("no output while %v is stopped: %v", stopped, r)
 	}
 	if r := s.status(t, id); r.text("state") != "running" {
-		t.Errorf("a command does not run while the %s is stopped: %v", roleNames[role], r)
+		t.Errorf("a command does not run while %v is stopped: %v", stopped, r)
 	}
 	s.call(t, "terminate_process", map[string]any{"process_id": id})
 	if r := s.exited(t, id, 5*time.Second); r.text("termination") != "terminated" || r.fields["exit_code"] != 3.0 {
-		t.Errorf("a command terminated while the %s is stopped: %v", roleNames[role], r)
+		t.Errorf("a command terminated while %v is stopped: %v", stopped, r)
 	}
 	wantNoneMarked(t, m)
 	r, took := s.untilNoticed(t)
 	if took > 30*time.Second || r.code() != "SANDBOX_UNAVAILABLE" && r.text("dispatch_status") != "confirmed" {
-		t.Errorf("a command while the %s is stopped was answered after %v: %v", roleNames[role], took, r)
+		t.Errorf("a command while %v is stopped was answered after %v: %v", stopped, took, r)
 	}
 	s.works(t)
 	s.end(t)
-	if role == factory && os.Geteuid() != 0 {
-		// Known debt: as a plain user a stopped factory is not killed with its sandbox.
-		// It holds no command, and ends as soon as it is continued.
-		unix.Kill(a[factory], unix.SIGCONT)
-	}
 	wantGone(t, a[:]...)
+	f.wantNothingLeft(t)
+}
+
+// TestStoppedFactoryLeavesOtherWorkspacesAlone stops what makes the cells of one
+// workspace. What runs in another goes on, and it gets new commands meanwhile.
+func TestStoppedFactoryLeavesOtherWorkspacesAlone(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	dir := filepath.Dir(p.workspace)
+	other, file := filepath.Join(dir, "other"), filepath.Join(dir, "codespace.toml")
+	if err := os.Mkdir(other, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	config := fmt.Sprintf("[state]\ndir = %q\n", p.state)
+	for id, root := range map[string]string{"one": p.workspace, "other": other} {
+		config += fmt.Sprintf("[workspaces.%s]\nroot = %q\nprofile = \"workspace-write\"\nlimits.enforcement = \"best-effort\"\n", id, root)
+	}
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := p.session(t, exec.Command(filepath.Join(p.bin, "codespace"), "mcp", "--config", file))
+	ids := s.greet(t)
+	if len(ids) != 2 {
+		t.Fatalf("workspaces: %v", ids)
+	}
+	s.started(t, "sh", "-c", "echo started")
+	f, a := footprintOf(s.pid()), anatomyOf(s.pid())
+	s.workspace = ids[1]
+	id := s.started(t, "sh", "-c", "echo started; while [ ! -e go ]; do sleep 0.05; done; exit 3")
+	stop(t, a[factory])
+	s.workspace = ids[0]
+	s.untilNoticed(t)
+	s.works(t)
+	s.workspace = ids[1]
+	if r := s.status(t, id); r.text("state") != "running" {
+		t.Errorf("the command of another workspace: %v", r)
+	}
+	touch(t, filepath.Join(other, "go"))
+	if r := s.exited(t, id, 5*time.Second); r.fields["exit_code"] != 3.0 {
+		t.Errorf("the command of another workspace ended as %v", r)
+	}
+	s.works(t)
+	s.end(t)
+	wantGone(t, a[:cell]...)
 	f.wantNothingLeft(t)
 }
 

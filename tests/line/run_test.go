@@ -158,6 +158,9 @@ type record struct {
 	Started     string  `json:"started_at"`
 	Ended       string  `json:"ended_at"`
 	Receipt     receipt `json:"receipt"`
+	Error       struct {
+		Code, Message string
+	} `json:"error"`
 }
 
 type receipt struct {
@@ -168,14 +171,14 @@ type receipt struct {
 func (r result) record(t *testing.T) record {
 	t.Helper()
 	lines := strings.Split(strings.TrimSpace(r.stderr), "\n")
+	last := lines[len(lines)-1]
 	var rec record
-	for _, line := range lines {
-		if strings.HasPrefix(line, "{") {
-			must(t, json.Unmarshal([]byte(line), &rec))
-			return rec
-		}
+	if err := json.Unmarshal([]byte(last), &rec); err != nil {
+		t.Fatalf("the last line on stderr is no record: %q", r.stderr)
 	}
-	t.Fatalf("no record on stderr: %q", r.stderr)
+	if strings.Contains(last, ":null") || strings.Contains(last, `:""`) {
+		t.Errorf("what does not apply is there: %s", last)
+	}
 	return rec
 }
 
@@ -197,6 +200,45 @@ func TestRunRecord(t *testing.T) {
 	if late.Termination != "timeout" || late.ExitCode != nil {
 		t.Errorf("record %+v", late)
 	}
+}
+
+// A command that did not start has a record too: scripts read one form.
+func TestRunRecordOfWhatDidNotStart(t *testing.T) {
+	dir := workspace(t)
+	write(t, dir, map[string]string{"plain": "x\n"})
+	for _, c := range []struct {
+		exit       int
+		code, says string
+		args       []string
+	}{
+		{127, "PROCESS_SPAWN_FAILED", "not found", []string{"--", "nosuch"}},
+		{126, "PROCESS_SPAWN_FAILED", "not executable", []string{"--", "./plain"}},
+		{125, "INVALID_ARGUMENT", "no command given", nil},
+		{125, "INVALID_ARGUMENT", "no such file", []string{"--mount", dir + "/absent", "--", "true"}},
+	} {
+		rec := run(t, dir, append([]string{"--json"}, c.args...)...).wants(t, c.exit).record(t)
+		if rec.Error.Code != c.code || !strings.Contains(rec.Error.Message, c.says) || rec.Termination != "" {
+			t.Errorf("%q: record %+v", c.args, rec)
+		}
+	}
+}
+
+// A flag whose value cannot be used is named with what to write instead.
+func TestRunRefusesFlagValues(t *testing.T) {
+	dir := workspace(t)
+	for says, args := range map[string][]string{
+		"for seconds write 5s":    {"--timeout", "5"},
+		"write 90s, 10m or 1h30m": {"--timeout", "soon"},
+		"it is negative":          {"--timeout=-1s"},
+		"it was given before":     {"-w", dir},
+		"only restricted":         {"--network", "enabled"},
+	} {
+		r := run(t, dir, append(args, "--", "touch", "made")...).wants(t, 125)
+		if !strings.Contains(r.stderr, says) || strings.Count(r.stderr, "\n") != 1 || !absent(dir+"/made") {
+			t.Errorf("%q: stderr %q", args, r.stderr)
+		}
+	}
+	run(t, dir, "--network", "restricted", "--timeout", "0", "--", "true").wants(t, 0)
 }
 
 // The workspace is the current directory unless it is named.
