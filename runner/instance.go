@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"codespace/sandbox"
 
@@ -53,6 +52,12 @@ func newInstance() (*Instance, error) {
 		return nil, err
 	}
 	sweep(base)
+	// While it is made others are kept from sweeping what has no lock.
+	making, err := lock(base, unix.O_DIRECTORY, unix.LOCK_SH)
+	if err != nil {
+		return nil, fmt.Errorf("cannot lock run directory: %w", err)
+	}
+	defer making.Close()
 	var b [6]byte
 	rand.Read(b[:])
 	dir := filepath.Join(base, hex.EncodeToString(b[:]))
@@ -150,15 +155,25 @@ func ownDirectory(dir string) error {
 
 // lockFile opens and locks a directory's lock without waiting.
 func lockFile(dir string, flags, how int) (*os.File, error) {
-	fd, err := unix.Open(filepath.Join(dir, "lock"), unix.O_RDWR|unix.O_NOFOLLOW|unix.O_CLOEXEC|flags, 0o600)
+	f, err := lock(filepath.Join(dir, "lock"), unix.O_RDWR|flags, how|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) && flags&unix.O_CREAT != 0 {
+		err = fs.ErrNotExist // a sweep has it and is removing the directory
+	}
+	return f, err
+}
+
+// lock opens and locks a file or directory.
+func lock(path string, flags, how int) (*os.File, error) {
+	fd, err := unix.Open(path, unix.O_NOFOLLOW|unix.O_CLOEXEC|flags, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Flock(fd, how|unix.LOCK_NB); err != nil {
+	err = unix.Flock(fd, how)
+	for err == unix.EINTR {
+		err = unix.Flock(fd, how)
+	}
+	if err != nil {
 		unix.Close(fd)
-		if flags&unix.O_CREAT != 0 {
-			err = fs.ErrNotExist // a sweep has it and is removing the directory
-		}
 		return nil, err
 	}
 	return os.NewFile(uintptr(fd), "lock"), nil
@@ -177,8 +192,8 @@ func sweep(base string) {
 			continue
 		}
 		lock, err := lockFile(dir, 0, unix.LOCK_EX)
-		if errors.Is(err, fs.ErrNotExist) && unfinished(e) {
-			removeInstance(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			removeUnfinished(base, dir)
 		}
 		if err != nil {
 			continue // alive, or just being made
@@ -190,11 +205,17 @@ func sweep(base string) {
 	}
 }
 
-// unfinished reports whether a directory has been without a lock for so long that
-// who made it must have died before it could.
-func unfinished(e fs.DirEntry) bool {
-	info, err := e.Info()
-	return err == nil && time.Since(info.ModTime()) > time.Minute
+// removeUnfinished removes a directory whose maker died before it had a lock. Who
+// makes one holds base share-locked until then.
+func removeUnfinished(base, dir string) {
+	nobody, err := lock(base, unix.O_DIRECTORY, unix.LOCK_EX|unix.LOCK_NB)
+	if err != nil {
+		return
+	}
+	defer nobody.Close()
+	if _, err := os.Lstat(filepath.Join(dir, "lock")); errors.Is(err, fs.ErrNotExist) {
+		removeInstance(dir)
+	}
 }
 
 func sweepGroups(dir, prefix string) error {
