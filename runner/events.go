@@ -3,8 +3,11 @@ package runner
 // Ended says that a process and its whole tree are gone and that nothing of it
 // can touch the workspace any more. It is told before Exited can be seen.
 type Ended struct {
-	ProcessID string `json:"process_id"`
-	Workspace string `json:"workspace_id"`
+	ProcessID   string      `json:"process_id"`
+	Workspace   string      `json:"workspace_id"`
+	Termination Termination `json:"termination"`
+	ExitCode    *int        `json:"exit_code,omitempty"`
+	Signal      string      `json:"signal,omitempty"` // "SIGKILL"
 }
 
 // Support is what the environment can do, as found out on this host.

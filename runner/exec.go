@@ -76,7 +76,10 @@ func (r *Runner) start(ctx context.Context, p *process, g policy.Grant, files []
 	if err != nil {
 		return ExecResult{}, err
 	}
-	p.leave = func() { r.sandboxes.leave(box) }
+	p.leave = func() {
+		r.sandboxes.refillIn(refillIdle, box, wish)
+		r.sandboxes.leave(box)
+	}
 	var unsure *sandbox.Unsure
 	err = p.launch(cell, g.Workspace, files)
 	if errors.As(err, &unsure) {
@@ -88,7 +91,7 @@ func (r *Runner) start(ctx context.Context, p *process, g policy.Grant, files []
 		return ExecResult{}, err
 	}
 	res := ExecResult{Started: p.status.Started, Receipt: p.status.Receipt, Tree: p.tree}
-	r.sandboxes.refill(box, wish) // behind the launch
+	r.sandboxes.refillIn(refillBusy, box, wish)
 	return res, r.release(p)
 }
 
@@ -113,7 +116,7 @@ func (r *Runner) release(p *process) error {
 
 // launch releases the cell with the command's streams.
 func (p *process) launch(cell *sandbox.Cell, w policy.Workspace, files []*os.File) error {
-	p.cell, p.tree = cell, cell.Tree()
+	p.cell, p.tree = cell, cell.Tree
 	l := sandbox.Launch{Argv: p.argv, Env: sandbox.Environment(w, p.tty), Cwd: "."}
 	theirs, rest, err := p.connect(files)
 	if err != nil {

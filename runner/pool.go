@@ -13,11 +13,13 @@ import (
 // How many depends on how often they were taken of late; a command that finds
 // none makes its own and never waits for a refill.
 const (
-	poolMost   = 8                // cells of a kind
-	poolTotal  = 64               // cells of a runner
-	poolRecent = 2 * time.Second  // what counts as of late
-	poolIdle   = 30 * time.Second // without a command, prepared cells are given back
-	boxIdle    = 15 * time.Minute // without a command, the sandbox is put away
+	poolMost   = 8                     // cells of a kind
+	poolTotal  = 64                    // cells of a runner
+	poolRecent = 2 * time.Second       // what counts as of late
+	refillBusy = 30 * time.Millisecond // after a launch: its command has the processors first
+	refillIdle = 5 * time.Millisecond  // after a command's end, likewise for who hears of it
+	poolIdle   = 30 * time.Second      // without a command, prepared cells are given back
+	boxIdle    = 15 * time.Minute      // without a command, the sandbox is put away
 )
 
 // pool is guarded by sandboxes.boxMu.
@@ -25,6 +27,8 @@ type pool struct {
 	ready   []*sandbox.Cell
 	taken   []time.Time // of late
 	filling bool
+	due     time.Time // of the next refill, zero if none is due
+	alarm   *time.Timer
 }
 
 // obtain returns a cell for a decided workspace and the box that holds it. A sandbox
@@ -62,6 +66,8 @@ func (s *sandboxes) prepared(b *box, w sandbox.Wish) *sandbox.Cell {
 	p := b.pools[w]
 	if p == nil {
 		p = &pool{}
+		p.alarm = time.AfterFunc(time.Hour, func() { s.refill(b, w) })
+		p.alarm.Stop()
 		b.pools[w] = p
 	}
 	p.taken = append(p.taken, time.Now())
@@ -85,12 +91,28 @@ func (p *pool) want(now time.Time) int {
 	return min(max(len(p.taken), 1), poolMost)
 }
 
+// refillIn has cells made after a pause of commands: to make one takes as much of
+// the processors as a short command does. When less than half are left, that is put
+// off no further.
+func (s *sandboxes) refillIn(d time.Duration, b *box, w sandbox.Wish) {
+	s.boxMu.Lock()
+	defer s.boxMu.Unlock()
+	p, now := b.pools[w], time.Now()
+	at, low := now.Add(d), 2*len(p.ready) < p.want(now)
+	if b.stale || low && !p.due.IsZero() && p.due.Before(at) {
+		return
+	}
+	p.due = at
+	p.alarm.Reset(d)
+}
+
 // refill makes cells in the background until enough are ready. One refill of a
 // kind runs at a time.
 func (s *sandboxes) refill(b *box, w sandbox.Wish) {
 	s.boxMu.Lock()
 	defer s.boxMu.Unlock()
 	p := b.pools[w]
+	p.due = time.Time{}
 	b.idle.Reset(poolIdle)
 	if p.filling || !s.wantsLocked(b, p) {
 		return
@@ -130,6 +152,7 @@ func (s *sandboxes) fill(b *box, w sandbox.Wish, p *pool) {
 // drainLocked gives back every prepared cell of a box.
 func (s *sandboxes) drainLocked(b *box) {
 	for _, p := range b.pools {
+		p.alarm.Stop()
 		for _, c := range p.ready {
 			s.pooled--
 			s.refills.Go(c.Close)

@@ -16,6 +16,9 @@ const (
 	// drainFor is how long background processes may go on writing after the
 	// command itself has ended and while somebody holds its output.
 	drainFor = 250 * time.Millisecond
+	// settleFor is how long they may take to end by themselves once nobody holds it:
+	// most were ending already.
+	settleFor = 10 * time.Millisecond
 	// killFor is how long a killed tree may take to report its own status before
 	// its namespace is ended without one.
 	killFor = 500 * time.Millisecond
@@ -95,7 +98,7 @@ func (r *Runner) supervise(p *process) {
 	tell := r.tell
 	r.mu.Unlock()
 	p.mu.Lock() // nobody sees Exited before the gateway was told, nor Running after
-	tell(Ended{ProcessID: p.id, Workspace: p.workspace})
+	tell(Ended{ProcessID: p.id, Workspace: p.workspace, Termination: status.Termination, ExitCode: status.ExitCode, Signal: status.Signal})
 	p.status = status
 	p.mu.Unlock()
 	p.closeStreams()
@@ -157,7 +160,7 @@ func (w *watch) untilEmpty() {
 			w.cell.Kill()
 		case <-drained:
 			drained = nil
-			w.cell.Kill()
+			drain.Reset(settleFor)
 		}
 	}
 }

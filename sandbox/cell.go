@@ -23,6 +23,7 @@ type Cell struct {
 	Receipt Receipt
 	Leaf    Leaf
 	PID     int // of its PID 1, as this process names it
+	Tree    Tree
 
 	// Terminal is the master of the command's pseudo-terminal, 24 by 80; nil if it
 	// has none. Close does not close it: what was written to it may still be read.
@@ -57,6 +58,7 @@ func newCell(a answer, w Wish) (*Cell, error) {
 		return nil, err
 	}
 	c := &Cell{Receipt: a.reply.Receipt, Leaf: a.reply.Leaf, PID: a.reply.PID, ch: ch}
+	c.Tree = Tree{PID: c.PID, Birth: birth(c.PID)}
 	if c.pidfd, err = polled(a.files[1]); err == nil && w.Terminal {
 		c.Terminal, err = polled(a.files[2])
 	}
@@ -223,9 +225,6 @@ func (c *Cell) Gone() {
 		return n > 0 || (err != nil && err != unix.EINTR)
 	})
 }
-
-// Tree returns what names the cell's processes for good.
-func (c *Cell) Tree() Tree { return Tree{PID: c.PID, Birth: birth(c.PID)} }
 
 // Close kills what is left, waits for it to be gone, and frees the cell.
 func (c *Cell) Close() {

@@ -208,7 +208,7 @@ func TestKillAndGone(t *testing.T) {
 // A tree is named for good: not by a pid alone, which is used again.
 func TestTreeNamesOneProcess(t *testing.T) {
 	p := play(t)
-	tree := p.Tree()
+	tree := p.Tree
 	if tree.PID != p.cmd.Process.Pid || tree.Birth == 0 {
 		t.Fatalf("%+v", tree)
 	}

@@ -1,12 +1,9 @@
 package sandbox
 
 import (
-	"bufio"
 	"errors"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 )
 
@@ -98,9 +95,12 @@ func (l Leaf) Kill() {
 // Spent reads what the leaf counted. Call it before Remove.
 func (l Leaf) Spent() Spent {
 	var s Spent
-	if l.Memory != "" {
-		s.OOMKills = keyed(l.Memory, "memory.events", "oom_kill") + keyed(l.Memory, "memory.oom_control", "oom_kill")
-		s.PeakMemory = max(number(l.Memory, "memory.peak"), number(l.Memory, "memory.max_usage_in_bytes"))
+	switch l.Memory {
+	case "":
+	case l.Unified:
+		s.OOMKills, s.PeakMemory = keyed(l.Memory, "memory.events", "oom_kill"), number(l.Memory, "memory.peak")
+	default:
+		s.OOMKills, s.PeakMemory = keyed(l.Memory, "memory.oom_control", "oom_kill"), number(l.Memory, "memory.max_usage_in_bytes")
 	}
 	if l.PIDs != "" {
 		s.PeakPIDs = number(l.PIDs, "pids.peak")
@@ -134,37 +134,4 @@ func (l Leaf) dirs() []string {
 func exists(dir, name string) bool {
 	_, err := os.Stat(filepath.Join(dir, name))
 	return err == nil
-}
-
-func put(dir, name string, v int64) error {
-	f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(strconv.FormatInt(v, 10))
-	return errors.Join(err, f.Close())
-}
-
-func number(dir, name string) int64 {
-	b, err := os.ReadFile(filepath.Join(dir, name))
-	if err != nil {
-		return 0
-	}
-	n, _ := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
-	return n
-}
-
-func keyed(dir, name, key string) int64 {
-	f, err := os.Open(filepath.Join(dir, name))
-	if err != nil {
-		return 0
-	}
-	defer f.Close()
-	for s := bufio.NewScanner(f); s.Scan(); {
-		if k, v, ok := strings.Cut(s.Text(), " "); ok && k == key {
-			n, _ := strconv.ParseInt(v, 10, 64)
-			return n
-		}
-	}
-	return 0
 }

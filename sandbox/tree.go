@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -38,7 +37,7 @@ func (t Tree) AwaitGone(limit time.Duration) bool {
 }
 
 func birth(pid int) uint64 {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	b, err := slurp(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0
 	}

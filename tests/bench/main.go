@@ -1,7 +1,7 @@
 // Command bench measures how long a command takes, against what the same command
 // takes without a sandbox.
 //
-//	bench [-n N] [-cold N] [-pace D] [BIN]
+//	bench [-n N] [-cold N] [-pace D] [-only NAME] [BIN]
 //
 // BIN is the directory with the three programs. Every figure is to be read
 // against the baseline of its own table, Go's os/exec of the same command: the
@@ -21,6 +21,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -32,6 +33,7 @@ type options struct {
 	n    int           // commands of each kind in each table
 	cold int           // likewise, where each needs a new sandbox
 	pace time.Duration // between two commands, in the paced table
+	only string        // part of the name of what is measured beside the baseline
 	bin  string
 }
 
@@ -40,6 +42,7 @@ func main() {
 	flag.IntVar(&o.n, "n", 100, "commands of each kind, paced and again back to back")
 	flag.IntVar(&o.cold, "cold", 10, "commands of each kind, each with everything made anew")
 	flag.DurationVar(&o.pace, "pace", 20*time.Millisecond, "pause before each paced command")
+	flag.StringVar(&o.only, "only", "", "measure only what has this in its name, and the baseline")
 	flag.Parse()
 	if o.bin = "bin"; flag.NArg() > 0 {
 		o.bin = flag.Arg(0)
@@ -52,6 +55,17 @@ func main() {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
+}
+
+// chosen is the baseline and what is to be measured of the rest.
+func (o options) chosen(of ...*subject) []*subject {
+	chosen := []*subject{baseline()}
+	for _, s := range of {
+		if strings.Contains(s.name, o.only) {
+			chosen = append(chosen, s)
+		}
+	}
+	return chosen
 }
 
 func bench(out io.Writer, o options) (err error) {
@@ -79,7 +93,7 @@ func bench(out io.Writer, o options) (err error) {
 		block:    1,
 		pace:     o.pace,
 		stages:   true,
-		subjects: []*subject{baseline(), firstAtRunner(g), firstAtHelper(g), runCommand(g), bubblewrap()},
+		subjects: o.chosen(firstAtRunner(g), firstAtHelper(g), runCommand(g), bubblewrap()),
 	}
 	if err := first.show(ctx, out); err != nil {
 		return err
@@ -106,7 +120,7 @@ func warm(ctx context.Context, out io.Writer, o options, g *ground) error {
 		return err
 	}
 	defer cell.close()
-	subjects := []*subject{baseline(), runner, mcp, cell, bubblewrap()}
+	subjects := o.chosen(runner, mcp, cell, bubblewrap())
 	for _, s := range []section{
 		{title: fmt.Sprintf("paced, %v before each command", o.pace), n: o.n, block: 1, pace: o.pace, stages: true, subjects: subjects},
 		{title: fmt.Sprintf("back to back, in turns of %d", block), n: o.n, block: block, subjects: subjects},

@@ -68,19 +68,15 @@ func (r *runnerSide) sample(ctx context.Context, w *stopwatch) error {
 		return err
 	}
 	w.lap("exec: asked for to started")
+	var e runner.Ended
 	select {
-	case <-r.ended:
+	case e = <-r.ended:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 	w.lap("started to ended, its tree gone")
-	status, err := r.child.Client.Status(ctx, request.ProcessID)
-	if err != nil {
-		return err
-	}
-	w.lap("status: how it ended")
-	if status.ExitCode == nil || *status.ExitCode != 0 {
-		return fmt.Errorf("%s ended with %+v", command, status)
+	if e.ProcessID != request.ProcessID || e.ExitCode == nil || *e.ExitCode != 0 {
+		return fmt.Errorf("%s ended with %+v", command, e)
 	}
 	return nil
 }
