@@ -38,9 +38,15 @@ func (r *Runner) Exec(ctx context.Context, req ExecRequest, files []*os.File) (r
 	if err := r.reserve(p, grant.Workspace.Limits.Processes); err != nil {
 		return ExecResult{}, err
 	}
+	reserved := true
+	defer func() {
+		if reserved { // refused, or a panic on its way to who recovers it
+			r.drop(p)
+		}
+	}()
 	res, err = r.start(ctx, p, grant, files)
+	reserved = err != nil
 	if err != nil {
-		r.drop(p)
 		var failure *sandbox.Failure
 		if !errors.As(err, &failure) || !failure.Launch { // with what a client is not told
 			r.log.Error("a command did not start", "workspace", p.workspace, "error", err)

@@ -120,7 +120,11 @@ func (h host) withoutGroups() Finding {
 	if g.dir != "" {
 		seen = g.dir + ": " + seen
 	}
-	return Finding{Name: g.remedy().Knob, State: inTheWay, Strength: seen, Remedy: g.remedy()}
+	state := inTheWay
+	if g.problem == groupReadOnly { // then only a strict workspace is refused
+		state = noted
+	}
+	return Finding{Name: g.remedy().Knob, State: state, Strength: seen, Remedy: g.remedy()}
 }
 
 func (h host) withoutRoot() Finding {

@@ -162,8 +162,9 @@ func (g group) remedy() Remedy {
 }
 
 // broken is a hierarchy that libcontainer stumbles over: it wants every one to be
-// there, and as the host's root to be writable. One without a controller may be
-// either on v1.
+// there, and as the host's root to be writable unless it is told not to (for root
+// that is what helper/container does about a read-only one). One without a
+// controller may be either on v1.
 func (h hierarchies) broken(root bool) (group, bool) {
 	if len(h.mounts) == 0 {
 		return group{problem: groupAbsent}, true

@@ -155,7 +155,7 @@ func (h host) surveyPIDs() Finding {
 	if g.problem == "" {
 		return has("a limit for each command; " + h.where(g))
 	}
-	if _, broken := h.groups.broken(hostRoot()); broken {
+	if _, broken := h.groups.broken(false); broken {
 		return h.noGroup(g, "")
 	}
 	return has("RLIMIT_NPROC in a user namespace of each command's own, as exact")

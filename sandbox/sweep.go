@@ -105,3 +105,12 @@ func (Host) Groups() []string {
 	}
 	return dirs
 }
+
+// Weigh gives a sandbox's cgroups half the share of the processors that others have,
+// the daemon among them, where this process may.
+func (h Host) Weigh(group string) {
+	for _, dir := range h.Groups() {
+		put(filepath.Join(dir, group), "cpu.shares", 512) // of 1024 by default (v1)
+		put(filepath.Join(dir, group), "cpu.weight", 50)  // of 100 (v2)
+	}
+}

@@ -27,9 +27,9 @@ type record struct {
 }
 
 type usage struct {
-	CPUMillis  int64  `json:"cpu_ms"`
-	PeakMemory int64  `json:"peak_memory_bytes"` // 0 where unknown
-	PIDs       int64 `json:"pids,omitempty"` // most at once; absent where unknown
+	CPUMillis  int64 `json:"cpu_ms"`
+	PeakMemory int64 `json:"peak_memory_bytes"` // 0 where unknown
+	PIDs       int64 `json:"pids,omitempty"`    // most at once; absent where unknown
 }
 
 func endRecord(s runner.Status) record {

@@ -22,8 +22,6 @@ import (
 	"codespace/sandbox/message"
 
 	"github.com/opencontainers/cgroups"
-	_ "github.com/opencontainers/cgroups/devices" // enables device rules
-	devices "github.com/opencontainers/cgroups/devices/config"
 	"github.com/opencontainers/runc/libcontainer"
 	"github.com/opencontainers/runc/libcontainer/configs"
 	_ "github.com/opencontainers/runc/libcontainer/nsenter" // its constructor is the container's first stage
@@ -70,6 +68,7 @@ type Container struct {
 	// Cgroups are its cgroup directories by controller.
 	Cgroups map[string]string
 
+	weak bool // its cgroups need not all be there
 	box  *libcontainer.Container
 	init *libcontainer.Process
 	root string
@@ -115,7 +114,7 @@ func readOnlyImage() (*os.File, error) {
 // Build makes a sandbox after the plan. A *sandbox.Failure names the step that
 // could not be done; then nothing of it is left.
 func (s *Stage) Build(p sandbox.Plan) (*Container, error) {
-	c := &Container{root: filepath.Join(s.dir, p.ID)}
+	c := &Container{root: filepath.Join(s.dir, p.ID), weak: p.Identity.HostUID <= 0 || readOnlyGroups()}
 	for _, d := range c.stages() {
 		if err := os.Mkdir(d, 0o755); err != nil {
 			return nil, sandbox.Fail("stage", 3, err)
@@ -156,7 +155,7 @@ func (c *Container) start(s *Stage, p sandbox.Plan) error {
 		return sandbox.Fail("container", 2, err)
 	}
 	c.Cgroups = state.CgroupPaths
-	return nil
+	return confine(p, c.Cgroups, c.weak)
 }
 
 // startStep gives libcontainer's bare errno a name when the errno is telling: no
@@ -226,7 +225,7 @@ func (c *Container) config(p sandbox.Plan) *configs.Config {
 		Capabilities:    &configs.Capabilities{Bounding: caps, Effective: caps, Permitted: caps},
 		NoNewPrivileges: true,
 		RootlessEUID:    !mapped,
-		RootlessCgroups: !mapped,
+		RootlessCgroups: c.weak,
 		RootPropagation: unix.MS_PRIVATE | unix.MS_REC,
 		Hostname:        "sandbox",
 		Networks:        []*configs.Network{{Type: "loopback"}},
@@ -235,28 +234,8 @@ func (c *Container) config(p sandbox.Plan) *configs.Config {
 			{Device: "proc", Source: "proc", Destination: "/proc", Flags: unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC},
 		},
 		Cgroups: &cgroups.Cgroup{
-			Parent: p.GroupName(), Name: "init", Rootless: !mapped,
-			Resources: resources(mapped),
+			Parent: p.GroupName(), Name: "init", Rootless: c.weak,
+			Resources: &cgroups.Resources{Devices: deviceRules()},
 		},
 	}
-}
-
-// resources of the sandbox as a whole: a smaller share of the processors than the
-// daemon's. A plain user's cgroup usually cannot be given any.
-func resources(mapped bool) *cgroups.Resources {
-	if !mapped {
-		return &cgroups.Resources{Devices: deviceRules()}
-	}
-	return &cgroups.Resources{CpuShares: 512, CpuWeight: 50, Devices: deviceRules()}
-}
-
-// deviceRules is the second wall behind the view's device nodes, where the host
-// has a devices cgroup.
-func deviceRules() []*devices.Rule {
-	rules := []*devices.Rule{{Type: devices.WildcardDevice, Major: devices.Wildcard, Minor: devices.Wildcard, Permissions: "rwm"}}
-	allow := [][2]int64{{1, 3}, {1, 5}, {1, 7}, {1, 8}, {1, 9}, {5, 0}, {5, 2}, {136, devices.Wildcard}}
-	for _, d := range allow {
-		rules = append(rules, &devices.Rule{Type: devices.CharDevice, Major: d[0], Minor: d[1], Permissions: "rw", Allow: true})
-	}
-	return rules
 }

@@ -186,15 +186,15 @@ func (t tree) device(name string, rdev uint64) error {
 
 // private makes what belongs to this sandbox alone and ends with it.
 func (v view) private() error {
-	size := strconv.FormatInt(v.plan.TmpBytes, 10)
-	tmp, err := tmpfs(quiet, map[string]string{"mode": "1777", "size": size})
+	size, files := strconv.FormatInt(v.plan.TmpBytes, 10), strconv.FormatInt(v.plan.TmpBytes/4096, 10)
+	tmp, err := tmpfs(quiet, map[string]string{"mode": "1777", "size": size, "nr_inodes": files})
 	if err != nil {
 		return err
 	}
 	if err := v.attach(tmp, "/tmp", nobody); err != nil {
 		return err
 	}
-	home, err := tmpfs(quiet, map[string]string{"mode": "0700", "size": size, "uid": strconv.Itoa(v.user.uid), "gid": strconv.Itoa(v.user.gid)})
+	home, err := tmpfs(quiet, map[string]string{"mode": "0700", "size": size, "nr_inodes": files, "uid": strconv.Itoa(v.user.uid), "gid": strconv.Itoa(v.user.gid)})
 	if err != nil {
 		return err
 	}

@@ -99,7 +99,7 @@ var environments = []hostile{
 	{name: "cgroups unmounted", root: asRoot, enter: shell("-m", "umount -R /sys/fs/cgroup", false), knob: groupsKnob, seen: []string{groupsKnob}, layer: "cgroup memory"},
 	{name: "cgroups hidden", root: asPlain, enter: shell("-Urm", hideGroups, false), knob: groupsKnob, seen: []string{groupsKnob}, layer: "cgroup memory"},
 	{name: "cgroups read-only", root: asRoot, enter: shell("-m", "for d in /sys/fs/cgroup /sys/fs/cgroup/*; do mountpoint -q $d && mount -o remount,bind,ro $d || true; done", false),
-		knob: "a read-only cgroup file system", seen: []string{"a read-only cgroup file system"}, layer: "cgroup memory"},
+		flags: []string{"--strict"}, knob: "a read-only cgroup file system", seen: []string{"a read-only cgroup file system"}, layer: "cgroup memory"},
 	{name: "root without the capability", root: asRoot, enter: ifObstacle("setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin"),
 		knob: "CAP_SYS_ADMIN", seen: []string{"root without CAP_SYS_ADMIN"}, layer: "namespaces"},
 	{name: "root of a namespace", root: asRoot, enter: ifObstacle("unshare", "-Ur"), knob: "a user namespace whose root is the host's root",
