@@ -3,11 +3,13 @@ package main
 import (
 	"go/parser"
 	"go/token"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"codespace/tests/need"
 )
@@ -83,6 +85,44 @@ func TestWhatIsNotAsPromisedIsSaid(t *testing.T) {
 	}
 }
 
+func TestTalkFindsWhatIsWrong(t *testing.T) {
+	program := need.Binary(t, "codespace")
+	need.Binary(t, "codespace-runner")
+	need.Binary(t, "codespace-helper")
+	need.UserNamespaces(t)
+	d := &demo{screen: &screen{out: io.Discard}, sessions: map[time.Duration]*session{}, program: program}
+	d.scratch = t.TempDir()
+	if err := d.prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer d.gate.Close()
+	defer d.kill()
+	s, err := d.session(t.Context(), liveLimit)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, d.serverLog())
+	}
+	ids, seen, err := d.open(t.Context(), s, script{"read", "echo hello", "goodbye"})
+	if err == nil || len(ids) != 1 || seen != "hello\n" {
+		t.Fatalf("a script that says something else: %q, %q, %v", ids, seen, err)
+	}
+	if _, err := s.end(t.Context(), ids[0]); err != nil {
+		t.Fatal(err)
+	}
+	ids, _, err = d.open(t.Context(), s, script{"read", "echo hello; read word; exit 1", "hello"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := s.running(t.Context()); n != 1 || err != nil {
+		t.Errorf("%d commands are running beside one that has ended, %v", n, err)
+	}
+	if err := s.finish(t.Context(), ids, "word\n"); err == nil {
+		t.Error("a command that fails has finished well")
+	}
+	if err := s.write(t.Context(), ids[0], "word\n"); err == nil {
+		t.Error("a command that has ended took input")
+	}
+}
+
 func TestChecksFindWhatIsWrong(t *testing.T) {
 	zero := 0
 	well := status{Termination: "exited", Code: &zero, output: "hello"}
@@ -95,7 +135,7 @@ func TestChecksFindWhatIsWrong(t *testing.T) {
 		t.Errorf("a knock that does not get through says %q", said)
 	}
 	for name, check := range map[string]check{
-		"exit code": exits(1), "time limit": timesOut, "output": says("goodbye"), "process": gone(strings.Join(os.Args, " ")),
+		"exit code": exits(1), "time limit": timesOut, "output": says("goodbye"), "order": says("llo", "hel"), "process": gone(strings.Join(os.Args, " ")),
 		"file": absent("demo_test.go"), "commit": (&demo{scratch: t.TempDir()}).committed, "network": g.untouched,
 	} {
 		if check(well) == nil {

@@ -1,5 +1,6 @@
 // Command demo shows CodeSpace at work: a client that is not ours connects, has
-// a project built, tested and committed, and tries to get out.
+// a project built, tested and committed, talks to commands while they run, and
+// tries to get out.
 //
 //	demo PROGRAM
 //
@@ -25,6 +26,7 @@ import (
 const (
 	timeLimit  = 8 * time.Minute // of a command: the first go test compiles much of the standard library
 	shortLimit = 2 * time.Second // of the command that is to be ended by it
+	liveLimit  = time.Minute     // of commands that are spoken to: one that is not answered ends
 	allLimit   = 9 * time.Minute // of everything
 )
 

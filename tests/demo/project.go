@@ -51,5 +51,16 @@ func TestLeap(t *testing.T) {
 sources = (p for d in ("c", "go") for p in sorted(pathlib.Path(d).glob("*.[cg]*")))
 print(json.dumps({str(p): len(p.read_text().splitlines()) for p in sources}))
 `,
+	"ask.py": `import os, signal
+
+def size(*_):
+    columns, rows = os.get_terminal_size()
+    print(f"[{rows} rows, {columns} columns]", flush=True)
+
+size()
+signal.signal(signal.SIGWINCH, size)
+name = input("Who works here? ")
+print(f"Good morning, {name}.")
+`,
 	".gitignore": "leap_test\n",
 }

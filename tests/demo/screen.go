@@ -42,7 +42,7 @@ func (s *screen) note(doing string) { fmt.Fprintf(s.out, "  %s\n", s.paint(faint
 // body is what came back, a line each, indented.
 func (s *screen) body(text string) {
 	for line := range strings.Lines(strings.TrimRight(text, "\n")) {
-		fmt.Fprintf(s.out, "    %s\n", strings.TrimRight(line, "\n"))
+		fmt.Fprintf(s.out, "    %s\n", strings.TrimRight(line, "\r\n"))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -146,17 +147,30 @@ type status struct {
 
 // run has a command run and reads it to its end, as an agent would.
 func (s *session) run(ctx context.Context, argv []string) (status, error) {
-	started, err := call[status](ctx, s, "exec_command", map[string]any{"workspace_id": s.workspace, "command": argv})
+	id, err := s.start(ctx, argv, nil)
 	if err != nil {
 		return status{}, err
 	}
-	output, err := s.read(ctx, started.ID)
+	return s.end(ctx, id)
+}
+
+// start has a command started; more is what else the call says.
+func (s *session) start(ctx context.Context, argv []string, more map[string]any) (id string, _ error) {
+	arguments := map[string]any{"workspace_id": s.workspace, "command": argv}
+	maps.Copy(arguments, more)
+	started, err := call[status](ctx, s, "exec_command", arguments)
+	return started.ID, err
+}
+
+// end reads a command to its end.
+func (s *session) end(ctx context.Context, id string) (status, error) {
+	output, err := s.read(ctx, id, "")
 	if err != nil {
 		return status{output: output}, err
 	}
 	for {
 		// The end of the output may be seen a moment before the end of the command.
-		st, err := call[status](ctx, s, "process_status", map[string]any{"process_id": started.ID})
+		st, err := call[status](ctx, s, "process_status", map[string]any{"process_id": id})
 		if err != nil || st.State == "exited" {
 			st.output = output
 			return st, err
@@ -164,7 +178,34 @@ func (s *session) run(ctx context.Context, argv []string) (status, error) {
 	}
 }
 
-func (s *session) read(ctx context.Context, id string) (string, error) {
+// until reads a command until it has said text.
+func (s *session) until(ctx context.Context, id, text string) (string, error) {
+	output, err := s.read(ctx, id, text)
+	if err == nil && !strings.Contains(output, text) {
+		err = fmt.Errorf("it ended without saying %q", text)
+	}
+	return output, err
+}
+
+// write gives a command input.
+func (s *session) write(ctx context.Context, id, data string) error {
+	wrote, err := call[struct {
+		Bytes int `json:"accepted_bytes"`
+	}](ctx, s, "write_stdin", map[string]any{"process_id": id, "data": data})
+	if err == nil && wrote.Bytes != len(data) {
+		err = fmt.Errorf("write_stdin: %d bytes accepted of %d", wrote.Bytes, len(data))
+	}
+	return err
+}
+
+// terminate ends a command. One that has ended already is left as it is.
+func (s *session) terminate(ctx context.Context, id string) error {
+	_, err := call[struct{}](ctx, s, "terminate_process", map[string]any{"process_id": id})
+	return err
+}
+
+// read reads from the start, until text has come if there is one, else to the end.
+func (s *session) read(ctx context.Context, id, text string) (string, error) {
 	var output strings.Builder
 	for cursor := int64(0); ; {
 		part, err := call[struct {
@@ -173,7 +214,7 @@ func (s *session) read(ctx context.Context, id string) (string, error) {
 			EOF    bool   `json:"eof"`
 		}](ctx, s, "read_process", map[string]any{"process_id": id, "cursor": cursor, "wait_ms": 20000})
 		output.WriteString(part.Chunk)
-		if err != nil || part.EOF {
+		if err != nil || part.EOF || text != "" && strings.Contains(output.String(), text) {
 			return output.String(), err
 		}
 		cursor = part.Cursor

@@ -16,7 +16,8 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 )
 
-// step is one thing that is shown: a command, or else what other does.
+// step is one thing that is shown: a command, what talk has with some while they
+// run, or else what other does.
 type step struct {
 	title  string
 	needs  []string // programs of this host
@@ -24,6 +25,7 @@ type step struct {
 	limit  time.Duration                                // 0: timeLimit
 	before func(context.Context) (said string, _ error) // shows that there is something to reach
 	checks []check
+	talk   func(context.Context, *session) (status, error) // the status of the command that ended last
 	other  func(context.Context) (said, how string, wrong error)
 }
 
@@ -45,6 +47,13 @@ func (d *demo) steps() []step {
 		{title: "The work is committed", needs: []string{"git"},
 			argv:   []string{"sh", "-c", "git add . && git commit --quiet --message=Leap && git log --stat --format='%h %an: %s'"},
 			checks: []check{exits(0), says("Demo: Leap"), d.committed}},
+		{title: "A program asks at its terminal, is given a larger one, and is answered", needs: []string{"python3"}, talk: d.answer, limit: liveLimit,
+			checks: []check{exits(0), says("24 rows, 80 columns", "Who works here? ", "40 rows, 120 columns", "Good morning, Ada.")}},
+		{title: "A server that one command runs is reached by another", needs: []string{"python3"}, talk: d.serve, limit: liveLimit,
+			checks: []check{exits(0), says("Serving HTTP", `"GET /c/leap.c HTTP/1.1" 200`, "int leap(int year)"), d.gate.untouched}},
+		{title: "Commands that only read run beside one that writes, and a second that would write is refused", talk: d.share, limit: liveLimit,
+			checks: []check{exits(0), says("writing", "draft", "Read-only", "draft", "Read-only", "draft", "Read-only",
+				"4 commands are running", "WORKSPACE_BUSY: ", "the next reads: final")}},
 		{title: "A command that does not end is ended, its children too, and its output is kept",
 			argv: []string{"sh", "-c", "echo this is kept; " + nap + " & " + nap}, limit: shortLimit,
 			checks: []check{timesOut, says("this is kept"), gone(nap)}},
@@ -78,7 +87,10 @@ func (d *demo) show(ctx context.Context, st step) {
 }
 
 func (d *demo) command(ctx context.Context, st step) (said, how string, wrong error) {
-	d.note(fmt.Sprintf("exec_command %q", st.argv))
+	if st.talk == nil {
+		d.note(fmt.Sprintf("exec_command %q", st.argv))
+		st.talk = func(ctx context.Context, s *session) (status, error) { return s.run(ctx, st.argv) }
+	}
 	if st.before != nil {
 		here, err := st.before(ctx)
 		if err != nil {
@@ -90,7 +102,7 @@ func (d *demo) command(ctx context.Context, st step) (said, how string, wrong er
 	if err != nil {
 		return d.serverLog(), "no server", err
 	}
-	end, err := s.run(ctx, st.argv)
+	end, err := st.talk(ctx, s)
 	if err != nil {
 		return end.output, "not run to its end", err
 	}
@@ -160,10 +172,16 @@ func timesOut(st status) error {
 	return nil
 }
 
-func says(wanted string) check {
+// says wants these in the output, each after the one before.
+func says(wanted ...string) check {
 	return func(st status) error {
-		if !strings.Contains(st.output, wanted) {
-			return fmt.Errorf("it was to say %q", wanted)
+		rest := st.output
+		for _, text := range wanted {
+			_, after, found := strings.Cut(rest, text)
+			if !found {
+				return fmt.Errorf("it was to say %q", text)
+			}
+			rest = after
 		}
 		return nil
 	}
