@@ -108,17 +108,17 @@ func TestTalkFindsWhatIsWrong(t *testing.T) {
 	if _, err := s.end(t.Context(), ids[0]); err != nil {
 		t.Fatal(err)
 	}
-	ids, _, err = d.open(t.Context(), s, script{"read", "echo hello; read word; exit 1", "hello"})
+	held, _, err := d.open(t.Context(), s, script{"read", "echo hello; read word; exit 1", "hello"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n, err := s.running(t.Context()); n != 1 || err != nil {
+	if n, err := s.running(t.Context(), append(ids, held...)); n != 1 || err != nil {
 		t.Errorf("%d commands are running beside one that has ended, %v", n, err)
 	}
-	if err := s.finish(t.Context(), ids, "word\n"); err == nil {
+	if err := s.finish(t.Context(), held, "word\n"); err == nil {
 		t.Error("a command that fails has finished well")
 	}
-	if err := s.write(t.Context(), ids[0], "word\n"); err == nil {
+	if err := s.write(t.Context(), held[0], "word\n"); err == nil {
 		t.Error("a command that has ended took input")
 	}
 }

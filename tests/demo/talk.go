@@ -84,7 +84,8 @@ func (d *demo) share(ctx context.Context, s *session) (status, error) {
 	if err != nil {
 		return status{output: seen}, err
 	}
-	n, err := s.running(ctx)
+	d.note("process_status, of each")
+	n, err := s.running(ctx, ids)
 	if err != nil {
 		return status{output: seen}, err
 	}
@@ -124,17 +125,18 @@ func (d *demo) open(ctx context.Context, s *session, scripts ...script) (ids []s
 	return ids, seen, nil
 }
 
-// running counts the session's commands that run.
-func (s *session) running(ctx context.Context) (n int, _ error) {
-	list, err := call[struct {
-		Processes []status `json:"processes"`
-	}](ctx, s, "process_list", nil)
-	for _, p := range list.Processes {
-		if p.State == "running" {
+// running counts those of the commands that run.
+func (s *session) running(ctx context.Context, ids []string) (n int, _ error) {
+	for _, id := range ids {
+		st, err := call[status](ctx, s, "process_status", map[string]any{"process_id": id})
+		if err != nil {
+			return n, err
+		}
+		if st.State == "running" {
 			n++
 		}
 	}
-	return n, err
+	return n, nil
 }
 
 // finish gives each command its input and wants it to exit with code 0 then.
