@@ -70,7 +70,7 @@ func stamped(chunk []byte, from int64) error {
 	return nil
 }
 
-const received, lost = "received", "lost"
+const received, lost, reads = "received", "lost", "reads"
 
 // piped is the baseline: the same chunks, from a pipe.
 func piped(at place, size int64) *subject {
@@ -135,12 +135,13 @@ func (r *runnerSide) readBack(ctx context.Context, w *stopwatch, at place, size 
 		return err
 	}
 	read := runner.ReadRequest{ProcessID: request.ProcessID, MaxBytes: wire.MaxChunk, Wait: 20 * time.Second}
-	sum, gone := int64(0), int64(0)
+	sum, gone, asked := int64(0), int64(0), 0
 	for eof := false; !eof; {
 		got, err := r.child.Client.Read(ctx, read)
 		if err != nil {
 			return err
 		}
+		asked++
 		if err := stamped(got.Chunk, read.Cursor+got.Lost); err != nil {
 			return err
 		}
@@ -152,6 +153,7 @@ func (r *runnerSide) readBack(ctx context.Context, w *stopwatch, at place, size 
 	w.lap("started and read")
 	w.note(received, float64(sum))
 	w.note(lost, float64(gone))
+	w.note(reads, float64(asked))
 	if sum+gone != size {
 		return fmt.Errorf("%d bytes read and %d lost, of %d", sum, gone, size)
 	}
@@ -166,7 +168,7 @@ func speed(t *taken) string {
 	if gone := t.notes[lost]; gone != nil {
 		most := quantile(gone, 1)
 		half := quantile(gone, 0.5)
-		said += fmt.Sprintf("; lost, and counted: %.0f bytes (%.1f%%), at most %.0f", half, 100*half/(half+got), most)
+		said += fmt.Sprintf(" in %.0f reads; lost, and counted: %.1f%%, at most %.0f bytes", quantile(t.notes[reads], 0.5), 100*half/(half+got), most)
 	}
 	return said
 }
