@@ -46,7 +46,7 @@ func TestEveryRowIsMeasured(t *testing.T) {
 		"a prepared cell launched, at the helper":      1,
 		"a ping, at the runner":                        1,
 		"    asked to launch: request read":            1,
-		"    ended to told: accounts read":             1,
+		"    ended to told: event sent":                1,
 		"1 at once: ":                                  3,
 		"8 at once: exec_command to exit seen, at the": 1,
 		"cat of 3 MiB":                                 1,

@@ -90,8 +90,8 @@ func (r *runnerSide) dissected(ctx context.Context, w *stopwatch) error {
 	}
 	w.lapAt("asked to launch: request read, decided, cell taken, pipes made", result.Started)
 	w.lapAt("launch to started: argv exec'ed, confirmed, answer read", running)
-	w.lapAt("started to ended: argv done, tree gone, output at its end", status.Ended)
-	w.lapAt("ended to told: accounts read, event sent and read", told)
+	w.lapAt("started to ended: tree gone, output at its end, accounts read", status.Ended)
+	w.lapAt("ended to told: event sent and read", told)
 	if result.Tree.Birth < since {
 		w.note(prepared, 1)
 	}
