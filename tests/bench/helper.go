@@ -25,8 +25,7 @@ type helperSide struct {
 	box      string
 }
 
-// atHelper is one command below the runner: a cell, a launch and two ends.
-func atHelper(ctx context.Context, g *ground) (*subject, error) {
+func newHelper(ctx context.Context, g *ground) (*helperSide, error) {
 	h := &helperSide{ground: g}
 	err := h.start()
 	if err == nil {
@@ -34,6 +33,15 @@ func atHelper(ctx context.Context, g *ground) (*subject, error) {
 	}
 	if err != nil {
 		h.close()
+		return nil, err
+	}
+	return h, nil
+}
+
+// atHelper is one command below the runner: a cell, a launch and two ends.
+func atHelper(ctx context.Context, g *ground) (*subject, error) {
+	h, err := newHelper(ctx, g)
+	if err != nil {
 		return nil, err
 	}
 	return &subject{name: "a cell made, launched and put away, at the helper", sample: h.sample, close: h.close}, nil
@@ -144,7 +152,17 @@ func (h *helperSide) sample(ctx context.Context, w *stopwatch) error {
 	}
 	w.lap("cell: asked for to locked down and read back")
 	defer cell.Close()
-	err = cell.Launch(sandbox.Launch{
+	if err := h.launch(cell, w); err != nil {
+		return err
+	}
+	cell.Close()
+	w.lap("put away: descriptors closed, cgroup removed")
+	return nil
+}
+
+// launch has a cell run the command and waits until its tree is gone.
+func (h *helperSide) launch(cell *sandbox.Cell, w *stopwatch) error {
+	err := cell.Launch(sandbox.Launch{
 		Argv: []string{command}, Env: sandbox.Environment(h.workspace, false), Cwd: h.workspace.Root, Files: [3]*os.File{h.null, h.null, h.null},
 	})
 	if err != nil {
@@ -162,7 +180,5 @@ func (h *helperSide) sample(ctx context.Context, w *stopwatch) error {
 	w.lap("exited to empty")
 	cell.Gone()
 	w.lap("empty to PID 1 gone")
-	cell.Close()
-	w.lap("put away: descriptors closed, cgroup removed")
 	return nil
 }

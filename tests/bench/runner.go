@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"strings"
+	"sync"
 	"time"
 
 	"codespace/runner"
@@ -19,11 +21,13 @@ type runnerSide struct {
 	*ground
 	child    *wire.Child
 	instance *runner.Instance
-	ended    chan runner.Ended
+
+	mu   sync.Mutex // guards ends
+	ends map[string]chan runner.Ended
 }
 
 func (g *ground) startRunner(ctx context.Context) (*runnerSide, error) {
-	r := &runnerSide{ground: g, ended: make(chan runner.Ended, 1)}
+	r := &runnerSide{ground: g, ends: map[string]chan runner.Ended{}}
 	var err error
 	if r.instance, err = runner.NewInstance(); err != nil {
 		return nil, err
@@ -34,7 +38,7 @@ func (g *ground) startRunner(ctx context.Context) (*runnerSide, error) {
 	if err == nil {
 		r.child, err = wire.Spawn(ctx, wire.Program{
 			Path: g.program("codespace-runner"), Args: []string{"serve"}, Dir: r.instance.SocketDir(),
-			Digest: runner.Settings{}.Digest(g.registry), Stdin: stdin, OnEnded: func(e runner.Ended) { r.ended <- e },
+			Digest: runner.Settings{}.Digest(g.registry), Stdin: stdin, OnEnded: r.ended,
 		})
 	}
 	if err != nil {
@@ -52,33 +56,82 @@ func (r *runnerSide) close() {
 	r.instance.Remove()
 }
 
-// sample is one command as the gateway sees it, from the request until its
-// ending is known.
-func (r *runnerSide) sample(ctx context.Context, w *stopwatch) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
+func (r *runnerSide) ended(e runner.Ended) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ends[e.ProcessID] <- e // one each, and there is room for it
+	delete(r.ends, e.ProcessID)
+}
+
+// request is for one command in a workspace, and where its end will be told.
+func (r *runnerSide) request(at place, argv ...string) (runner.ExecRequest, <-chan runner.Ended) {
 	var id [16]byte
 	rand.Read(id[:])
 	request := runner.ExecRequest{
-		ProcessID: "proc_" + hex.EncodeToString(id[:]), Workspace: r.workspace.ID, Digest: r.grant.Digest,
-		Access: r.grant.Access, Argv: []string{command},
+		ProcessID: "proc_" + hex.EncodeToString(id[:]), Workspace: at.workspace.ID, Digest: at.grant.Digest,
+		Access: at.grant.Access, Argv: argv,
 	}
-	w.start()
-	if _, err := r.child.Client.Exec(ctx, request, nil); err != nil {
-		return err
-	}
-	w.lap("exec: asked for to started")
-	var e runner.Ended
+	end := make(chan runner.Ended, 1)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ends[request.ProcessID] = end
+	return request, end
+}
+
+// await wants a command to have ended well.
+func await(ctx context.Context, end <-chan runner.Ended) error {
 	select {
-	case e = <-r.ended:
+	case e := <-end:
+		if e.ExitCode == nil || *e.ExitCode != 0 {
+			return fmt.Errorf("a command ended with %+v", e)
+		}
+		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+func (r *runnerSide) sample(ctx context.Context, w *stopwatch) error { return r.run(ctx, w, r.place) }
+
+// run is one command as the gateway sees it, from the request until its ending is
+// known.
+func (r *runnerSide) run(ctx context.Context, w *stopwatch, at place) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	request, end := r.request(at, command)
+	since := ticks()
+	w.start()
+	result, err := r.child.Client.Exec(ctx, request, nil)
+	if err != nil {
+		return err
+	}
+	w.lap("exec: asked for to started")
+	if err := await(ctx, end); err != nil {
+		return err
+	}
 	w.lap("started to ended, its tree gone")
-	if e.ProcessID != request.ProcessID || e.ExitCode == nil || *e.ExitCode != 0 {
-		return fmt.Errorf("%s ended with %+v", command, e)
+	if result.Tree.Birth < since {
+		w.note(prepared, 1)
 	}
 	return nil
+}
+
+// prepared counts commands whose cell is older than their request, by the clock by
+// which the kernel tells when a process was born. A cell made less than a tick,
+// 10 ms, before the request is not counted.
+const prepared = "prepared"
+
+func found(t *taken) string {
+	return fmt.Sprintf("found a prepared cell: %d of %d", len(t.notes[prepared]), len(t.whole))
+}
+
+// ticks is the time since boot in the unit of Tree.Birth: USER_HZ, 100 here, which
+// is also what /proc/uptime is given in.
+func ticks() uint64 {
+	var seconds, hundredths uint64
+	uptime, _, _ := strings.Cut(line("/proc/uptime"), " ")
+	fmt.Sscanf(uptime, "%d.%d", &seconds, &hundredths)
+	return seconds*100 + hundredths
 }
 
 func atRunner(g *ground) (*subject, error) {
@@ -86,7 +139,7 @@ func atRunner(g *ground) (*subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &subject{name: "exec_command to exit seen, at the runner", sample: r.sample, close: r.close}, nil
+	return &subject{name: "exec_command to exit seen, at the runner", sample: r.sample, close: r.close, remark: found}, nil
 }
 
 // firstAtRunner has a runner that has not run anything yet for each command.
