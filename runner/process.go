@@ -67,6 +67,12 @@ func newProcess(req ExecRequest, l policy.Limits) *process {
 
 func (p *process) terminate() { p.once.Do(func() { close(p.stop) }) }
 
+func (p *process) state() State {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.status.State
+}
+
 func (p *process) snapshot() Status {
 	p.mu.Lock()
 	s := p.status

@@ -195,7 +195,7 @@ func (r *Runner) Read(ctx context.Context, req ReadRequest) (ReadResult, error) 
 	if err != nil {
 		return ReadResult{}, err
 	}
-	res.State = p.snapshot().State
+	res.State = p.state()
 	return res, nil
 }
 
@@ -219,7 +219,7 @@ func (r *Runner) Signal(ctx context.Context, id string, sig int) error {
 	if sig < 1 || sig > 64 {
 		return &Fault{Code: InvalidArgument, Message: fmt.Sprintf("no signal %d", sig), Next: "give 1 to 64"}
 	}
-	if p.snapshot().State == Exited {
+	if p.state() == Exited {
 		return &Fault{Code: ProcessNotRunning, Message: "process " + id + " has exited"}
 	}
 	return p.cell.Signal(sig, false)

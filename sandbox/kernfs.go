@@ -12,14 +12,14 @@ import (
 // The files of /proc and of cgroups are read and written by their descriptors: an
 // os.File of one is first tried with the poller, which takes twice the calls.
 
-// slurp reads such a file, up to 16 KiB of it.
+// slurp reads such a file, up to 4 KiB of it: those read here have a few lines.
 func slurp(path string) ([]byte, error) {
 	fd, err := again(func() (int, error) { return unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0) })
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
 	defer unix.Close(fd)
-	b, n := make([]byte, 16<<10), 0
+	b, n := make([]byte, 4<<10), 0
 	for n < len(b) {
 		m, err := again(func() (int, error) { return unix.Read(fd, b[n:]) })
 		if err != nil {
