@@ -63,7 +63,7 @@ The exit status is 0 if commands can run, 1 if not.`,
 }
 
 func doctor(w io.Writer, asJSON, strict bool) error {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := signal.NotifyContext(context.Background(), heeded(syscall.SIGTERM)...)
 	defer stop()
 	d, err := diagnose(ctx, strict)
 	if err != nil {

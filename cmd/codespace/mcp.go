@@ -54,7 +54,7 @@ func serveMCP(cmd *cobra.Command, flags *mcpFlags) error {
 		return err
 	}
 	defer v.close()
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := signal.NotifyContext(context.Background(), heeded(syscall.SIGTERM)...)
 	defer stop()
 	if flags.config == "" && !cmd.Flags().Changed("workspace") {
 		log.Info("serving the current directory; --workspace names another", "workspace", settings.Workspace)

@@ -80,7 +80,7 @@ func run(flags *runFlags, argv []string) error {
 	}
 	defer v.close()
 	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
+	signal.Notify(signals, heeded(syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)...)
 	r := &oneRun{service: v, flags: flags, argv: argv, workspace: v.registry.IDs()[0], signals: signals}
 	return r.run()
 }

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -32,7 +33,19 @@ func TestMain(m *testing.M) {
 		act(os.Args[2], os.Args[3:])
 		return
 	}
+	heedSignals()
 	os.Exit(withState(m.Run))
+}
+
+// heedSignals lets what is started here heed the signals that whoever runs the
+// tests under nohup has ignored: what is ignored is inherited (execve(2)), what is
+// handled is not.
+func heedSignals() {
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
+	}
 }
 
 // withState keeps the caches and locks of these tests out of the user's own.
@@ -115,15 +128,21 @@ var markers atomic.Int64
 // marker is an argument of sleep that no other process of this host has.
 func marker() string { return fmt.Sprintf("300.%d%03d", os.Getpid(), markers.Add(1)) }
 
-// sleepers are the processes of this host that are a sleep of that marker. A
-// zombie has no arguments, so it is none.
+// sleepers are the processes of this host that are a sleep of that marker.
 func sleepers(t testing.TB, marker string) []string {
 	t.Helper()
+	return processes(t, "sleep", marker)
+}
+
+// processes are those of this host that have that argv. A zombie has none.
+func processes(t testing.TB, argv ...string) []string {
+	t.Helper()
+	want := strings.Join(argv, "\x00") + "\x00"
 	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	must(t, err)
 	var found []string
 	for _, file := range all {
-		if b, err := os.ReadFile(file); err == nil && string(b) == "sleep\x00"+marker+"\x00" {
+		if b, err := os.ReadFile(file); err == nil && string(b) == want {
 			found = append(found, filepath.Base(filepath.Dir(file)))
 		}
 	}
