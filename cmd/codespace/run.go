@@ -177,6 +177,9 @@ func (r *oneRun) await(ctx context.Context) error {
 
 func (r *oneRun) passSignals(id string) {
 	for s := range r.signals {
+		if s == syscall.SIGHUP && terminalGone() { // nobody is left to see or to end it
+			r.Terminate(context.Background(), cli, id)
+		}
 		r.Signal(context.Background(), cli, id, int(s.(syscall.Signal)))
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -14,6 +15,12 @@ import (
 )
 
 func onTerminal() bool { return term.IsTerminal(int(os.Stdin.Fd())) }
+
+// terminalGone reports whether standard input was a terminal that has hung up.
+func terminalGone() bool {
+	_, err := term.GetState(int(os.Stdin.Fd()))
+	return errors.Is(err, syscall.EIO)
+}
 
 // terminal makes our terminal the command's: raw, so that every key reaches it,
 // and of the same size, now and after each change. restore undoes it, once.

@@ -19,6 +19,7 @@ type flight struct {
 	mu      sync.Mutex
 	open    map[jsonrpc.ID]int // bytes of each request
 	bytes   int
+	held    int           // requests that count against the bound
 	unsaid  int           // requests whose answer is not yet written
 	drained chan struct{} // set by drain, closed at the last answer
 }
@@ -38,7 +39,7 @@ func (f *flight) begin(id jsonrpc.ID, size int) admission {
 	if _, ok := f.open[id]; ok {
 		return inUse
 	}
-	if f.unsaid >= maxInFlight || f.bytes+size > maxInFlightBytes {
+	if f.held >= maxInFlight || f.bytes+size > maxInFlightBytes {
 		return full
 	}
 	if f.open == nil {
@@ -46,6 +47,7 @@ func (f *flight) begin(id jsonrpc.ID, size int) admission {
 	}
 	f.open[id] = size
 	f.bytes += size
+	f.held++
 	f.unsaid++
 	return admitted
 }
@@ -58,6 +60,15 @@ func (f *flight) answering(id jsonrpc.ID) (open bool) {
 	f.bytes -= size
 	delete(f.open, id)
 	return open
+}
+
+// writing makes room for another request just before an answer is written: a client
+// that has read it may send the next at once. Answers are written one at a time, so
+// that at most one more than the bound is held.
+func (f *flight) writing() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.held--
 }
 
 // answered counts an answer that has been written, or cannot be.

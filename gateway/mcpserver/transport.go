@@ -132,12 +132,12 @@ func (c *lineConn) drain(broken error) error {
 func (c *lineConn) accept(l line) (jsonrpc.Message, error) {
 	if l.tooLong {
 		text := fmt.Sprintf("line is longer than the limit of %d bytes", maxLine)
-		return nil, c.send((&refused{code: jsonrpc.CodeInvalidRequest, text: text}).encode())
+		return nil, c.send((&refused{code: jsonrpc.CodeInvalidRequest, text: text}).encode(), nothing)
 	}
 	req, bad := parse(l.text)
 	switch {
 	case bad != nil:
-		return nil, c.send(bad.encode())
+		return nil, c.send(bad.encode(), nothing)
 	case req == nil:
 		return nil, nil
 	case !req.IsCall():
@@ -146,9 +146,9 @@ func (c *lineConn) accept(l line) (jsonrpc.Message, error) {
 	switch c.flight.begin(req.ID, len(l.text)) {
 	case inUse: // an error with this id would be taken for the other request's answer
 		text := "the id of this request is that of one not yet answered"
-		return nil, c.send((&refused{code: jsonrpc.CodeInvalidRequest, text: text}).encode())
+		return nil, c.send((&refused{code: jsonrpc.CodeInvalidRequest, text: text}).encode(), nothing)
 	case full:
-		return nil, c.write(overload(req))
+		return nil, c.write(overload(req), nothing)
 	}
 	return req, nil
 }
@@ -174,25 +174,32 @@ func (c *lineConn) Write(_ context.Context, msg jsonrpc.Message) error {
 	resp, ok := msg.(*jsonrpc.Response)
 	if ok && c.flight.answering(resp.ID) {
 		defer c.flight.answered()
+		return c.write(msg, c.flight.writing)
 	}
-	return c.write(msg)
+	return c.write(msg, nothing)
 }
 
-func (c *lineConn) write(msg jsonrpc.Message) error {
+// nothing is done before what answers no request that counts.
+func nothing() {}
+
+// write sends a message, after before, with nothing else between the two.
+func (c *lineConn) write(msg jsonrpc.Message, before func()) error {
 	if resp, ok := msg.(*jsonrpc.Response); ok && resp.Error != nil {
 		resp.Error = wireError(resp.Error)
 	}
 	data, err := jsonrpc.EncodeMessage(msg)
 	if err != nil {
+		before()
 		return fmt.Errorf("cannot encode an answer: %w", err)
 	}
-	return c.send(data)
+	return c.send(data, before)
 }
 
 // send writes one line. A failure ends the connection: nothing can be answered.
-func (c *lineConn) send(data []byte) error {
+func (c *lineConn) send(data []byte, before func()) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	before()
 	if _, err := c.out.Write(append(data, '\n')); err != nil {
 		c.Close()
 		return fmt.Errorf("cannot write an answer: %w", err)

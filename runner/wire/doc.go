@@ -51,7 +51,7 @@
 //
 // # Bounds
 //
-// The runner works on at most 256 requests and 64 MiB of them at once. One more
+// The runner works on at most 512 requests and 64 MiB of them at once. One more
 // is answered LIMIT_EXCEEDED; ping and cancel are served nevertheless. A client
 // that does not read blocks the runner's answers and thereby, in the end, its own
 // requests. An Ended is written by whoever reports it, who waits as long as the

@@ -155,7 +155,7 @@ func TestClientSurvivesRandomFrames(t *testing.T) {
 // Beyond the bound a request is refused without being carried out, while pings
 // and cancels are served as ever.
 func TestBoundOnRequestsInFlight(t *testing.T) {
-	const bound = 256
+	const bound = 512
 	entered := make(chan string, bound+1)
 	h := idle()
 	h.Status = func(ctx context.Context, id string) (runner.Status, error) {
@@ -208,7 +208,7 @@ func TestSlowClientIsNotRead(t *testing.T) {
 		r.socket.SetWriteDeadline(time.Now().Add(500 * time.Millisecond))
 		_, err = r.socket.Write(packed(fmt.Sprintf(`{"kind":"read","id":%d,"payload":{"process_id":"p","cursor":0,"max_bytes":1,"wait":0}}`, n+1)))
 	}
-	if !errors.Is(err, os.ErrDeadlineExceeded) || calls.Load() > 256 {
+	if !errors.Is(err, os.ErrDeadlineExceeded) || calls.Load() > 512 {
 		t.Errorf("%d requests sent, %d carried out, %v", n, calls.Load(), err)
 	}
 	r.socket.Close()

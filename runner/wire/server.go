@@ -16,7 +16,9 @@ import (
 )
 
 const (
-	maxCalls = 256      // requests worked on at once
+	// maxCalls is how many requests are worked on at once: twice what a gateway takes
+	// of one client, who may ask again as soon as it has an answer.
+	maxCalls = 512
 	maxHeld  = 64 << 20 // bytes of them
 )
 

@@ -25,7 +25,7 @@ type storm struct {
 const (
 	lotSize  = 1000 // resizes
 	lotWidth = 8    // processes they are of
-	inFlight = 128  // requests not answered yet, half of what is surely too many
+	inFlight = 250  // requests not answered yet: the most are 256
 	enough   = 45 * time.Second
 )
 
