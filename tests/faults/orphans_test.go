@@ -21,10 +21,7 @@ while [ "$(pgrep -c -x sleep)" -lt ` + strconv.Itoa(daemons+20) + ` ]; do sleep 
 echo started
 while [ ! -e go ]; do sleep 0.05; done
 exit 7`
-	id := s.exec(t, "sh", "-c", script)
-	if r := s.output(t, id, 0); r.text("chunk") != "started\n" {
-		t.Fatalf("the command printed %v", r)
-	}
+	id := s.started(t, "sh", "-c", script)
 	wantMarked(t, m, daemons+20)
 	touch(t, p.file("go"))
 	r := s.exited(t, id, 10*time.Second)

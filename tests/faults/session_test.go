@@ -266,7 +266,13 @@ func (s *session) output(t testing.TB, id string, cursor int) result {
 func (s *session) started(t testing.TB, argv ...string) string {
 	t.Helper()
 	id := s.exec(t, argv...)
-	if r := s.output(t, id, 0); !strings.HasPrefix(r.text("chunk"), "started\n") {
+	r := s.output(t, id, 0)
+	for range 3 { // a minute more: a busy machine is slow to start hundreds
+		if !r.failed && r.text("chunk") == "" && r.text("state") == "running" {
+			r = s.output(t, id, 0)
+		}
+	}
+	if !strings.HasPrefix(r.text("chunk"), "started\n") {
 		t.Fatalf("%q printed %v", argv, r)
 	}
 	return id
