@@ -68,6 +68,7 @@ func (s *sandboxes) prepared(b *box, w sandbox.Wish) *sandbox.Cell {
 		p = &pool{}
 		p.alarm = time.AfterFunc(time.Hour, func() { s.refill(b, w) })
 		p.alarm.Stop()
+		p.due = time.Time{}
 		b.pools[w] = p
 	}
 	p.taken = append(p.taken, time.Now())
@@ -168,6 +169,10 @@ func (s *sandboxes) idled(b *box) {
 	defer s.boxMu.Unlock()
 	if b.stale || b.live > 0 {
 		return // the next command's end starts the clock again
+	}
+	if left := poolIdle - time.Since(b.used); left > 0 { // a command came and went meanwhile
+		b.idle.Reset(left)
+		return
 	}
 	s.drainLocked(b)
 	if left := boxIdle - time.Since(b.used); left > 0 {

@@ -41,6 +41,7 @@ type helper struct {
 	*sandbox.Helper
 	cmd    *exec.Cmd
 	prefix string        // of its sandboxes' ids
+	late   int           // sandboxes that were not ready in time; guarded by sandboxes.boxMu
 	gone   chan struct{} // closed once it is reaped
 }
 
@@ -142,10 +143,17 @@ func (s *sandboxes) prepare(b *box, g policy.Grant, st unix.Stat_t) (sandbox.Rec
 	plan.Root, plan.Identity = b.root, who
 	receipt, err := b.helper.Prepare(ctx, plan)
 	if ctx.Err() != nil {
+		s.boxMu.Lock()
+		b.helper.late++
+		s.boxMu.Unlock()
 		s.late(b)
 	}
 	return receipt, err
 }
+
+// mostLate is how many sandboxes may hang while they are built, as on a dead network
+// file system, before the helper that they are stuck in is ended.
+const mostLate = 3
 
 // late is called when a sandbox was not ready in time, or one of its cells. It is
 // not used again. If it is the helper that hangs, that is ended, and all it owns:
@@ -153,10 +161,13 @@ func (s *sandboxes) prepare(b *box, g policy.Grant, st unix.Stat_t) (sandbox.Rec
 func (s *sandboxes) late(b *box) {
 	s.boxMu.Lock()
 	s.retireLocked(b)
+	stuck := b.helper.late >= mostLate
 	s.boxMu.Unlock()
+	s.log.Error("a sandbox was not ready in time", "sandbox", b.id)
 	ctx, cancel := context.WithTimeout(context.Background(), helperTimeout)
 	defer cancel()
-	if err := b.helper.Release(ctx, "none"); err != nil {
+	if err := b.helper.Release(ctx, "none"); err != nil || stuck {
+		s.log.Error("the sandbox helper hangs and is ended", "error", err)
 		b.helper.cmd.Process.Kill()
 	}
 }
@@ -215,9 +226,12 @@ func (s *sandboxes) putAwayLocked(b *box) {
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), prepareTimeout)
 		defer cancel()
-		if err := b.helper.Release(ctx, b.id); err != nil && !errors.Is(err, sandbox.ErrHelperLost) {
+		err := b.helper.Release(ctx, b.id)
+		if err != nil && !errors.Is(err, sandbox.ErrHelperLost) {
 			s.log.Error("cannot put a sandbox away; the helper is ended", "sandbox", b.id, "error", err)
 			b.helper.cmd.Process.Kill()
+		}
+		if err != nil {
 			<-b.helper.gone // its uid must not go to another while it lives
 		}
 		if b.uid != nil {

@@ -44,7 +44,7 @@ func (h host) inContainer() Finding {
 	f := Finding{Name: "inside Docker or Kubernetes", State: noted, Strength: strings.Join(signs, "; "),
 		Remedy: Remedy{"a container's restrictions", "cat /proc/self/mountinfo; grep Seccomp /proc/self/status",
 			"docker run --security-opt seccomp=unconfined --security-opt systempaths=unconfined --security-opt apparmor=unconfined --cap-add SYS_ADMIN " +
-				"(kubernetes: seccompProfile Unconfined, procMount Unmasked), as an ordinary user or as root with a writable /sys/fs/cgroup"}}
+				"(kubernetes: seccompProfile Unconfined, procMount Unmasked), as an ordinary user or as root; limits take a writable /sys/fs/cgroup"}}
 	if len(h.denied) > 0 || !proc.whole {
 		f.State = inTheWay
 	}

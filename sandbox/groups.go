@@ -161,11 +161,11 @@ func (g group) remedy() Remedy {
 	return Remedy{}
 }
 
-// broken is a hierarchy that libcontainer stumbles over: it wants every one to be
-// there, and as the host's root to be writable unless it is told not to (for root
-// that is what helper/container does about a read-only one). One without a
-// controller may be either on v1.
-func (h hierarchies) broken(root bool) (group, bool) {
+// broken is a hierarchy that is not there or, if strict, that root may not write:
+// libcontainer takes the one for a fault always, the other unless the helper lets it
+// do without (helper/container, readOnlyGroups). One without a controller may be
+// either on v1.
+func (h hierarchies) broken(strict bool) (group, bool) {
 	if len(h.mounts) == 0 {
 		return group{problem: groupAbsent}, true
 	}
@@ -174,7 +174,7 @@ func (h hierarchies) broken(root bool) (group, bool) {
 		if h.kind != "v2" && (c == "" || strings.HasPrefix(c, "name=")) {
 			continue
 		}
-		if g.dir != "" && (g.problem == groupHidden || root && g.problem == groupReadOnly) {
+		if g.dir != "" && (g.problem == groupHidden || strict && g.problem == groupReadOnly) {
 			return g, true
 		}
 	}

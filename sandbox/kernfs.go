@@ -12,7 +12,7 @@ import (
 // The files of /proc and of cgroups are read and written by their descriptors: an
 // os.File of one is first tried with the poller, which takes twice the calls.
 
-// slurp reads such a file, up to 4 KiB of it: those read here have a few lines.
+// slurp reads such a file whole. Most have a few lines; a status names every group.
 func slurp(path string) ([]byte, error) {
 	fd, err := again(func() (int, error) { return unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0) })
 	if err != nil {
@@ -20,17 +20,19 @@ func slurp(path string) ([]byte, error) {
 	}
 	defer unix.Close(fd)
 	b, n := make([]byte, 4<<10), 0
-	for n < len(b) {
+	for {
+		if n == len(b) {
+			b = append(b, make([]byte, n)...)
+		}
 		m, err := again(func() (int, error) { return unix.Read(fd, b[n:]) })
 		if err != nil {
 			return nil, &fs.PathError{Op: "read", Path: path, Err: err}
 		}
 		if m == 0 {
-			break
+			return b[:n], nil
 		}
 		n += m
 	}
-	return b[:n], nil
 }
 
 // put writes a number to a file of a cgroup.

@@ -15,7 +15,8 @@ package sandbox
 // A sandbox comes with a pidfd of its PID 1, the factory: by it the runner ends a
 // factory whose helper died and that does not notice (it may be stopped). A cell's
 // descriptors are its own socket, a pidfd of its PID 1, and the master of its
-// pseudo-terminal if the command is to have one. From there on the runner speaks to the cell alone, in the messages of package message:
+// pseudo-terminal if the command is to have one. From there on the runner speaks to
+// the cell alone, in the messages of package message:
 //
 //	runner                               cell (PID 1)
 //	  Launch(argv, env, cwd) + streams ──▶
@@ -35,7 +36,7 @@ import (
 
 // protocolVersion is the version of the preparation protocol. Each request
 // carries it and another one is refused before any work.
-const protocolVersion = 1
+const protocolVersion = 2
 
 type verb string
 

@@ -62,11 +62,15 @@ func (b *builder) prepare(p sandbox.Plan) (none sandbox.Receipt, _ *os.File, err
 	b.boxes[p.ID] = x
 	b.mu.Unlock()
 	receipt, err := x.prove()
+	var pidfd *os.File
+	if err == nil {
+		pidfd, err = c.PIDFD()
+	}
 	if err != nil {
+		b.release(p.ID) // who asked may have given up, and released it too early
 		return none, nil, err
 	}
-	pidfd, err := c.PIDFD()
-	return receipt, pidfd, err
+	return receipt, pidfd, nil
 }
 
 func (b *builder) stageOnce() (*container.Stage, error) {

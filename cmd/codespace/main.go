@@ -20,7 +20,7 @@ func (s status) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 const (
 	exitFailure = 1   // of every command but run
 	exitTimeout = 124 // run: the time limit ended the command
-	exitSandbox = 125 // run: usage, or no sandbox; nothing ran
+	exitSandbox = 125 // run: usage, no sandbox, or the end is not known
 	exitNoExec  = 126 // run: found and not executable
 	exitNoEntry = 127 // run: not found
 	exitSignal  = 128 // run: plus the signal

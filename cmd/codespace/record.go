@@ -21,12 +21,12 @@ type record struct {
 	Signal      string             `json:"signal,omitempty"`
 	Started     *time.Time         `json:"started_at,omitempty"`
 	Ended       *time.Time         `json:"ended_at,omitempty"`
-	Usage       *usage             `json:"usage,omitempty"`
+	Usage       *spent             `json:"usage,omitempty"`
 	Receipt     *sandbox.Receipt   `json:"receipt,omitempty"`
 	Error       *runner.Fault      `json:"error,omitempty"`
 }
 
-type usage struct {
+type spent struct {
 	CPUMillis  int64 `json:"cpu_ms"`
 	PeakMemory int64 `json:"peak_memory_bytes"` // 0 where unknown
 	PIDs       int64 `json:"pids,omitempty"`    // most at once; absent where unknown
@@ -35,17 +35,26 @@ type usage struct {
 func endRecord(s runner.Status) record {
 	return record{ProcessID: s.ProcessID, WorkspaceID: s.Workspace, Termination: s.Termination, ExitCode: s.ExitCode, Signal: s.Signal,
 		Started: &s.Started, Ended: &s.Ended, Receipt: &s.Receipt,
-		Usage: &usage{CPUMillis: s.Usage.CPU.Milliseconds(), PeakMemory: s.Usage.PeakMemory, PIDs: s.Usage.PIDs}}
+		Usage: &spent{CPUMillis: s.Usage.CPU.Milliseconds(), PeakMemory: s.Usage.PeakMemory, PIDs: s.Usage.PIDs}}
 }
 
-// errorRecord is for a command of which nobody can say that it ran to an end. What
-// has no stable code, as a wrong value of a flag, is INVALID_ARGUMENT.
-func errorRecord(err error) record {
+// usage is an error of what was typed.
+type usage struct{ error }
+
+func (u usage) Unwrap() error { return u.error }
+
+// errorOf is the error of a record. What has no stable code of its own is of what was
+// typed, or of this program and its machine.
+func errorOf(err error) *runner.Fault {
 	var f *runner.Fault
-	if !errors.As(err, &f) {
-		f = &runner.Fault{Code: runner.InvalidArgument, Message: err.Error()}
+	var u usage
+	switch {
+	case errors.As(err, &f):
+		return f
+	case errors.As(err, &u):
+		return &runner.Fault{Code: runner.InvalidArgument, Message: err.Error()}
 	}
-	return record{Error: f}
+	return &runner.Fault{Code: runner.Internal, Message: err.Error()}
 }
 
 // write writes the record as one line, the last on standard error.

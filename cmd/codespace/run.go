@@ -42,7 +42,7 @@ One command at a time may change a workspace: another waits, at most --timeout.
 
 The exit status is the command's own, or
   124    the time limit ended it
-  125    usage, or no sandbox could be built; nothing ran
+  125    usage, no sandbox, or it is not known how the command ended
   126    the command is not executable
   127    the command was not found in the sandbox
   128+n  signal n ended it`,
@@ -51,9 +51,14 @@ The exit status is the command's own, or
   codespace run --timeout 2m --memory 512MiB --strict -- ./untrusted
   codespace run --mount ~/.pyenv --env PATH -- python script.py`,
 		Args: cobra.ArbitraryArgs,
-		RunE: func(_ *cobra.Command, argv []string) error { return flags.conclude(run(&flags, argv)) },
+		RunE: func(cmd *cobra.Command, argv []string) error { return flags.conclude(run(cmd, &flags, argv)) },
 	}
 	flags.register(cmd)
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		ours, _, _ := strings.Cut(strings.Join(os.Args, "\x00")+"\x00", "\x00--\x00")
+		flags.json = strings.Contains(ours+"\x00", "\x00--json\x00") // it may stand behind what is wrong
+		return flags.conclude(usage{err})
+	})
 	cmd.Flags().SetInterspersed(false)
 	cmd.Flags().BoolVar(&flags.json, "json", false, "at the end, write how the command ended or why it did not start as one line of JSON to standard error")
 	cmd.Flags().BoolVar(&flags.readOnly, "read-only", false, "mount the workspace read-only; runs beside a command that changes it")
@@ -65,14 +70,14 @@ The exit status is the command's own, or
 	return cmd
 }
 
-func run(flags *runFlags, argv []string) error {
+func run(cmd *cobra.Command, flags *runFlags, argv []string) error {
 	if len(argv) == 0 {
-		return errors.New("cannot run: no command given; use codespace run -w DIR -- COMMAND")
+		return usage{errors.New("cannot run: no command given; use codespace run -w DIR -- COMMAND")}
 	}
 	signal.Ignore(syscall.SIGPIPE) // the command is told instead, by its own pipe
-	settings, err := flags.settings()
+	settings, err := flags.settings(cmd)
 	if err != nil {
-		return err
+		return usage{err}
 	}
 	v, err := open(settings, slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})))
 	if err != nil {
@@ -120,11 +125,11 @@ func (r *oneRun) run() error {
 	if err != nil {
 		return fmt.Errorf("the command was lost: %w", err)
 	}
+	r.flags.record = endRecord(end)
 	if err := streams.drain(); err != nil {
 		return err
 	}
 	restore()
-	r.flags.record = endRecord(end)
 	return endStatus(end, r.flags.timeout)
 }
 
@@ -147,8 +152,12 @@ func (r *oneRun) start(s *streams) (gateway.Dispatch, error) {
 			return d, err
 		}
 		note()
-		if stop := r.await(ctx); stop != nil {
+		stop := r.await(ctx)
+		if stop != nil && ctx.Err() == nil { // a signal
 			return d, errors.Join(stop, err)
+		}
+		if stop != nil {
+			return d, err
 		}
 	}
 }
@@ -205,8 +214,8 @@ func (f *runFlags) conclude(err error) error {
 	if !f.json {
 		return statusOrNil(s)
 	}
-	if f.record.Termination == "" {
-		f.record = errorRecord(err)
+	if err != nil && (!said || f.record.Termination == "") {
+		f.record.Error = errorOf(err)
 	}
 	return errors.Join(statusOrNil(s), f.record.write())
 }

@@ -27,7 +27,7 @@ type service struct {
 func open(s runner.Settings, log *slog.Logger) (*service, error) {
 	registry, err := s.Registry()
 	if err != nil {
-		return nil, err
+		return nil, usage{err}
 	}
 	v := &service{registry: registry}
 	if v.state, err = openState(registry.State.Dir, s.Config != ""); err != nil {

@@ -3,30 +3,48 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
+
+	"github.com/spf13/pflag"
 )
 
-// single is the value of a flag that may be given once: of two directories one
-// would silently not be served.
+// single is the value of a flag that may be given once: of two directories one would
+// silently not be served. Completion parses flags more than once, so that a second
+// value is refused by singles, not by Set.
 type single struct {
-	value *string
-	kind  string
-	given bool
+	pflag.Value
+	given []string
 }
-
-func (s *single) Type() string   { return s.kind }
-func (s *single) String() string { return *s.value }
 
 func (s *single) Set(v string) error {
-	if s.given {
-		return errors.New("it was given before, and one is used; to serve several workspaces name them in a file and use mcp --config")
-	}
-	*s.value, s.given = v, true
-	return nil
+	s.given = append(s.given, v)
+	return s.Value.Set(v)
 }
 
-// span is the value of a flag that is a time.
+// singles refuses flags that were given twice.
+func singles(flags *pflag.FlagSet) error {
+	var err error
+	flags.Visit(func(f *pflag.Flag) {
+		if s, is := f.Value.(*single); is && len(s.given) > 1 && err == nil {
+			err = fmt.Errorf("cannot use --%s %s: --%s %s was given before, and one is used", f.Name, s.given[1], f.Name, s.given[0])
+		}
+	})
+	return err
+}
+
+// text is a plain value.
+type text struct {
+	value *string
+	kind  string
+}
+
+func (t text) Type() string       { return t.kind }
+func (t text) String() string     { return *t.value }
+func (t text) Set(v string) error { *t.value = v; return nil }
+
+// span is a value that is a time.
 type span struct{ value *time.Duration }
 
 func (s span) Type() string   { return "TIME" }
@@ -34,7 +52,7 @@ func (s span) String() string { return s.value.String() }
 
 func (s span) Set(v string) error {
 	d, err := time.ParseDuration(v)
-	if _, plain := strconv.ParseFloat(v, 64); err != nil && plain == nil {
+	if n, plain := strconv.ParseFloat(v, 64); err != nil && plain == nil && !math.IsInf(n, 0) && !math.IsNaN(n) {
 		return fmt.Errorf("it has no unit; for seconds write %ss", v)
 	}
 	if err != nil {

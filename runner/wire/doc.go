@@ -41,7 +41,7 @@
 //	   │── support {id, workspace_id}, ping {id} ─────────▶│
 //	   │◀── answer {id, payload or fault} chunk ───────────│  once per id, any order
 //	   │── cancel {id} ───────────────────────────────────▶│  not answered itself
-//	   │◀── ended {process_id, workspace_id} ──────────────│  without id
+//	   │◀── ended {process_id, workspace_id, how} ─────────│  without id
 //	   ╳ cut: the runner ends everything it owns           ╳
 //
 // The body of exec is argv, each argument as u32 length and its bytes, so that an

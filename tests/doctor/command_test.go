@@ -89,6 +89,14 @@ func TestCompletion(t *testing.T) {
 	if r := p.do(t, codespace("__complete", "d")); !strings.Contains(r.stdout, "doctor\t") {
 		t.Errorf("d is completed to %q", r.stdout)
 	}
+	for want, line := range map[string][]string{ // what stands before is parsed twice
+		"--memory\t": {"run", "-w", ".", "--timeout", "1s", "--mem"},
+		"--cache\t":  {"mcp", "--config", "file", "--c"},
+	} {
+		if r := p.do(t, codespace(append([]string{"__complete"}, line...)...)); !strings.Contains(r.stdout, want) {
+			t.Errorf("%q is completed to %q, %q", line, r.stdout, r.stderr)
+		}
+	}
 }
 
 // commands reads the names of subcommands off a help text.

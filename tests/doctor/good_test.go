@@ -5,8 +5,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+
+	"codespace/tests/need"
 )
 
 // layerNames are the layers in the order in which they are told.
@@ -162,5 +165,21 @@ func TestInterruptedLeavesNothing(t *testing.T) {
 		if left, _ := filepath.Glob(p.file("tmp/*")); len(left) > 0 {
 			t.Errorf("after %s s: left %v", after, left)
 		}
+	}
+}
+
+// A user namespace cannot drop groups, and the kernel's view of a process names each:
+// who is in many gets a sandbox all the same.
+func TestUserInManyGroups(t *testing.T) {
+	p := newPlace(t, asPlain)
+	need.Root(t)
+	var groups []string
+	for i := range 2000 {
+		groups = append(groups, strconv.Itoa(1_000_000_000+i))
+	}
+	id := strconv.Itoa(plainUID)
+	argv := append([]string{"setpriv", "--reuid=" + id, "--regid=" + id, "--groups=" + strings.Join(groups, ","), "--"}, codespace("run", "--", "true")...)
+	if r := p.do(t, argv); r.code != 0 {
+		t.Errorf("exit status %d, stderr %q", r.code, r.stderr)
 	}
 }

@@ -3,8 +3,11 @@ package line_test
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
+
+	"codespace/tests/need"
 )
 
 // registry is a file of one workspace with a profile.
@@ -146,5 +149,14 @@ func TestConfigurationErrors(t *testing.T) {
 	w := wire(t, "--config", loose)
 	if _, code := w.end(); code != 1 || !strings.Contains(w.stderr.String(), loose) {
 		t.Errorf("a file that anybody may write: exit status %d, %q", code, w.stderr.String())
+	}
+}
+
+// An empty variable must not turn a configuration into the current directory.
+func TestEmptyConfigIsRefused(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), need.Binary(t, "codespace"), "mcp", "--config", "")
+	cmd.Dir = workspace(t)
+	if r := finish(t, cmd).wants(t, 1); !strings.Contains(r.stderr, "--config") {
+		t.Errorf("stderr %q", r.stderr)
 	}
 }

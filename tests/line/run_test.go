@@ -215,11 +215,26 @@ func TestRunRecordOfWhatDidNotStart(t *testing.T) {
 		{126, "PROCESS_SPAWN_FAILED", "not executable", []string{"--", "./plain"}},
 		{125, "INVALID_ARGUMENT", "no command given", nil},
 		{125, "INVALID_ARGUMENT", "no such file", []string{"--mount", dir + "/absent", "--", "true"}},
+		{125, "INVALID_ARGUMENT", "no unit", []string{"--timeout", "5", "--", "true"}},
+		{125, "INVALID_ARGUMENT", "unknown flag", []string{"--nosuch", "--", "true"}},
 	} {
 		rec := run(t, dir, append([]string{"--json"}, c.args...)...).wants(t, c.exit).record(t)
 		if rec.Error.Code != c.code || !strings.Contains(rec.Error.Message, c.says) || rec.Termination != "" {
 			t.Errorf("%q: record %+v", c.args, rec)
 		}
+	}
+}
+
+// Output that cannot be passed on is an error of a command that ended all the same.
+func TestRunRecordOfLostOutput(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	must(t, err)
+	defer full.Close()
+	cmd := command(t, workspace(t), append([]string{"--json", "--"}, shell("echo out; exit 3")...)...)
+	cmd.Stdout = full
+	rec := finish(t, cmd).wants(t, 125).record(t)
+	if rec.Termination != "exited" || rec.ExitCode == nil || *rec.ExitCode != 3 || !strings.Contains(rec.Error.Message, "output") {
+		t.Errorf("record %+v", rec)
 	}
 }
 
@@ -230,7 +245,8 @@ func TestRunRefusesFlagValues(t *testing.T) {
 		"for seconds write 5s":    {"--timeout", "5"},
 		"write 90s, 10m or 1h30m": {"--timeout", "soon"},
 		"it is negative":          {"--timeout=-1s"},
-		"it was given before":     {"-w", dir},
+		"was given before":        {"-w", dir},
+		"--memory 2MiB":           {"--memory", "1GiB", "--memory", "2MiB"},
 		"only restricted":         {"--network", "enabled"},
 	} {
 		r := run(t, dir, append(args, "--", "touch", "made")...).wants(t, 125)
