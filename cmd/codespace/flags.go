@@ -28,12 +28,12 @@ type embedded struct {
 func (e *embedded) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	e.workspace, e.timeout = ".", 10*time.Minute
-	f.VarP(&single{Value: text{&e.workspace, "DIR"}}, "workspace", "w", "the `DIR` to work in, the only one a command may change")
+	f.VarP(&single{value: text{&e.workspace, "DIR"}}, "workspace", "w", "the `DIR` to work in, the only one a command may change")
 	f.StringArrayVar(&e.mounts, "mount", nil, "show this host `PATH` read-only at the same place (repeatable)")
 	f.StringArrayVar(&e.caches, "cache", nil, "keep a private writable directory of this `NAME` between commands (repeatable)")
 	f.StringArrayVar(&e.env, "env", nil, "set `NAME=VALUE` for commands, or NAME to the value it has here (repeatable)")
-	f.Var(&single{Value: span{&e.timeout}}, "timeout", "end a command after this `TIME`, 0 for never")
-	f.Var(&single{Value: text{&e.memory, "SIZE"}}, "memory", "memory of a command, a `SIZE` as 512MiB (default 2GiB)")
+	f.Var(&single{value: span{&e.timeout}}, "timeout", "end a command after this `TIME`, 0 for never")
+	f.Var(&single{value: text{&e.memory, "SIZE"}}, "memory", "memory of a command, a `SIZE` as 512MiB (default 2GiB)")
 	f.BoolVar(&e.strict, "strict", false, "refuse to run where a limit cannot be enforced")
 	cmd.MarkFlagDirname("workspace")
 	section(cmd, "Workspace", "workspace")
@@ -44,7 +44,7 @@ func (e *embedded) register(cmd *cobra.Command) {
 // settings says it the way a runner reads it: nothing relative, nothing to be
 // looked up in an environment that a runner does not have.
 func (e *embedded) settings(cmd *cobra.Command) (runner.Settings, error) {
-	if err := singles(cmd.Flags()); err != nil {
+	if err := singles(cmd); err != nil {
 		return runner.Settings{}, err
 	}
 	s := runner.Settings{Caches: e.caches, Timeout: &e.timeout, Memory: e.memory, Strict: e.strict, Environ: map[string]string{}}
@@ -90,7 +90,7 @@ func (m *mcpFlags) settings(cmd *cobra.Command) (runner.Settings, error) {
 	if !cmd.Flags().Changed("config") {
 		return m.embedded.settings(cmd)
 	}
-	if err := singles(cmd.Flags()); err != nil {
+	if err := singles(cmd); err != nil {
 		return runner.Settings{}, err
 	}
 	if m.config == "" {

@@ -36,7 +36,7 @@ every command is ended and codespace exits 0.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return serveMCP(cmd, &flags) },
 	}
 	flags.register(cmd)
-	cmd.Flags().Var(&single{Value: text{&flags.config, "FILE"}}, "config", "serve the workspaces of this configuration `FILE`")
+	cmd.Flags().Var(&single{value: text{&flags.config, "FILE"}}, "config", "serve the workspaces of this configuration `FILE`")
 	cmd.MarkFlagFilename("config", "toml")
 	section(cmd, "Workspace", "config")
 	return cmd

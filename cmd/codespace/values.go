@@ -7,31 +7,41 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 )
 
 // single is the value of a flag that may be given once: of two directories one would
 // silently not be served. Completion parses flags more than once, so that a second
 // value is refused by singles, not by Set.
 type single struct {
-	pflag.Value
+	value
 	given []string
+}
+
+// value is what cobra's flags are made of.
+type value interface {
+	Set(string) error
+	String() string
+	Type() string
 }
 
 func (s *single) Set(v string) error {
 	s.given = append(s.given, v)
-	return s.Value.Set(v)
+	return s.value.Set(v)
 }
 
 // singles refuses flags that were given twice.
-func singles(flags *pflag.FlagSet) error {
-	var err error
-	flags.Visit(func(f *pflag.Flag) {
-		if s, is := f.Value.(*single); is && len(s.given) > 1 && err == nil {
-			err = fmt.Errorf("cannot use --%s %s: --%s %s was given before, and one is used", f.Name, s.given[1], f.Name, s.given[0])
+func singles(cmd *cobra.Command) error {
+	for _, name := range []string{"workspace", "config", "timeout", "memory"} {
+		f := cmd.Flags().Lookup(name)
+		if f == nil {
+			continue
 		}
-	})
-	return err
+		if s, is := f.Value.(*single); is && len(s.given) > 1 {
+			return fmt.Errorf("cannot use --%s %s: --%s %s was given before, and one is used", name, s.given[1], name, s.given[0])
+		}
+	}
+	return nil
 }
 
 // text is a plain value.

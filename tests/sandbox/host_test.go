@@ -84,6 +84,16 @@ func awaitPIDFD(t *testing.T, fd int) {
 	t.Helper()
 	if n, _ := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(soon.Milliseconds())); n != 1 {
 		info, _ := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", fd))
+		var pid string
+		for line := range strings.Lines(string(info)) {
+			if v, is := strings.CutPrefix(line, "Pid:"); is {
+				pid = strings.TrimSpace(v)
+			}
+		}
+		for _, name := range []string{"cmdline", "stat", "wchan", "syscall", "stack"} { // why it is
+			b, _ := os.ReadFile(filepath.Join("/proc", pid, name))
+			t.Logf("%s: %s", name, bytes.ReplaceAll(b, []byte{0}, []byte(" ")))
+		}
 		t.Fatalf("still running: %s", info)
 	}
 }
