@@ -19,9 +19,9 @@ const (
 )
 
 // key is what a pass compares of a line. A line that is not UTF-8 is compared as it
-// is in every pass: what is white space or a dash in it nobody knows. The key may
-// be in scratch.
-func (p pass) key(line, scratch []byte) []byte {
+// is in every pass: what is white space or a dash in it nobody knows. The key is a
+// part of line, or is in scratch, which grows as it must.
+func (p pass) key(line []byte, scratch *[]byte) []byte {
 	if p == exact || !utf8.Valid(line) {
 		return line
 	}
@@ -31,29 +31,31 @@ func (p pass) key(line, scratch []byte) []byte {
 	case trimmed:
 		return bytes.TrimSpace(line)
 	}
-	return fold(bytes.TrimSpace(line), scratch)
-}
-
-// fold replaces typographic punctuation by what a keyboard has. Text without any
-// is returned as it is.
-func fold(line, scratch []byte) []byte {
-	ascii := true
-	for _, b := range line {
-		if b >= utf8.RuneSelf {
-			ascii = false
-			break
-		}
-	}
-	if ascii {
+	line = bytes.TrimSpace(line)
+	if ascii(line) {
 		return line
 	}
-	scratch = scratch[:0]
+	*scratch = fold(line, (*scratch)[:0])
+	return *scratch
+}
+
+func ascii(line []byte) bool {
+	for _, b := range line {
+		if b >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// fold appends line to out with what a keyboard has for typographic punctuation.
+func fold(line, out []byte) []byte {
 	for len(line) > 0 {
 		r, size := utf8.DecodeRune(line)
 		line = line[size:]
-		scratch = utf8.AppendRune(scratch, plain(r))
+		out = utf8.AppendRune(out, plain(r))
 	}
-	return scratch
+	return out
 }
 
 func plain(r rune) rune {
