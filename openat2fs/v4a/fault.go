@@ -36,7 +36,7 @@ type Error struct {
 	Chunk   int      // number of the chunk in its hunk, from 1; 0 for none
 	Matches []int    // lines of the file, from 1, where an ambiguous chunk fits: the first 20
 	Total   int      // how many places there are
-	Sought  []string // the first lines that were not found, shortened
+	Sought  []string // the first lines that were not found, shortened and quoted
 	Nearest int      // line of the file, from 1, where the nearest candidate begins; 0 for none
 	Differs int      // the first line of the file there that is another; 0 for none
 }

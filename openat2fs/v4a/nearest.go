@@ -13,7 +13,14 @@ func (l *locator) noAnchor(chunk, anchor int) *Error {
 	e.What = fmt.Sprintf("chunk %d of %s: its anchor %s is on no line from line %d on", e.Chunk, quote(e.Path), e.Sought[0], l.cursor+1)
 	e.Expected = "a whole line of the file behind the chunk before it"
 	e.Next = "read the file again and copy a line exactly"
-	if at := l.holds(text); at != nowhere {
+	if bytes.HasPrefix(text, []byte("-")) && bytes.HasSuffix(text, []byte(" @@")) {
+		e.Next = `an anchor is text of the file, never line numbers: write "@@" alone`
+	}
+	at := l.holds(text)
+	if at == nowhere {
+		at = l.alike([][]byte{text})
+	}
+	if at != nowhere {
 		e.Nearest, e.Differs = at+1, at+1
 		e.What += fmt.Sprintf("; line %d is %s", at+1, quote(l.f.line(at)))
 	}

@@ -147,9 +147,6 @@ func (p *planner) edited(h *Hunk, before []byte) ([]byte, error) {
 	if fault != nil {
 		return nil, fault
 	}
-	if largest := len(before) + grown(edits); largest > MaxFileBytes+MaxPatchBytes {
-		return nil, tooLarge(h, fmt.Sprintf("would grow to %d bytes", largest))
-	}
 	p.steps += steps(f.count())
 	return f.rewrite(edits), nil
 }
