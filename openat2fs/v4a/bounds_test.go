@@ -162,7 +162,6 @@ func TestHundredThousandHunks(t *testing.T) {
 		want.files[fmt.Sprintf("n%d", i)] = "a\n"
 		want.files[fmt.Sprintf("a/%d", i)] = "x\n"
 	}
-	before.with("a", 0o755|1<<31) // fs.ModeDir
 	patch := around(each(n/4, "*** Update File: u%d\n@@\n-a\n+b\n*** Delete File: d%[1]d\n*** Update File: m%[1]d\n*** Move to: n%[1]d\n*** Add File: a/%[1]d\n+x\n"))
 	before.becomes(t, patch, want)
 }

@@ -3,6 +3,7 @@ package v4a
 import (
 	"bytes"
 	"hash/maphash"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -35,7 +36,7 @@ func (p pass) key(line []byte, scratch *[]byte) []byte {
 	if ascii(line) {
 		return line
 	}
-	*scratch = fold(line, (*scratch)[:0])
+	*scratch = fold(line, slices.Grow((*scratch)[:0], len(line)))
 	return *scratch
 }
 
@@ -48,7 +49,8 @@ func ascii(line []byte) bool {
 	return true
 }
 
-// fold appends line to out with what a keyboard has for typographic punctuation.
+// fold appends line to out with what a keyboard has for typographic punctuation,
+// which is never longer.
 func fold(line, out []byte) []byte {
 	for len(line) > 0 {
 		r, size := utf8.DecodeRune(line)

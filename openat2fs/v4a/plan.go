@@ -16,8 +16,8 @@ type Source interface {
 	// Stat is the type and permissions of what is at path, without following it
 	// if it is a link.
 	Stat(path string) (fs.FileMode, error)
-	// Read is the content of the regular file at path. A file of more than limit
-	// bytes may be cut there, but not to limit bytes or fewer.
+	// Read is the content of the regular file at path. Of one that has more than
+	// limit bytes, limit+1 are enough.
 	Read(path string, limit int) ([]byte, error)
 }
 

@@ -132,7 +132,7 @@ func reversed(chunks []spec) string {
 
 func TestGeneratedEditsGiveTheExpectedBytes(t *testing.T) {
 	turned := 0
-	for seed := range uint64(20000) {
+	for seed := range uint64(10000) {
 		s := generate(seed)
 		chunks, after := s.change()
 		if len(chunks) == 0 {
@@ -155,7 +155,7 @@ func TestGeneratedEditsGiveTheExpectedBytes(t *testing.T) {
 			t.Fatalf("seed %d: %q on %q: want %q back, got %q, %v", seed, reversed(chunks), after, s.before(), got["f"], err)
 		}
 	}
-	if turned < 5000 {
+	if turned < 2500 {
 		t.Errorf("only %d patches were turned round", turned)
 	}
 }

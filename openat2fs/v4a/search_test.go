@@ -99,3 +99,22 @@ func TestErrorsAreShortAndPrintable(t *testing.T) {
 		}
 	}
 }
+
+func TestEveryFoldedCharacter(t *testing.T) {
+	for plain, folded := range map[string]string{
+		"-":  "\u2010\u2011\u2012\u2013\u2014\u2015\u2212",
+		"'":  "\u2018\u2019\u201a\u201b",
+		"\"": "\u201c\u201d\u201e\u201f",
+		" ":  "\u00a0\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000",
+	} {
+		for _, r := range folded {
+			files("f", "a"+string(r)+"b\n").becomes(t, update("@@\n-a"+plain+"b\n+c\n"), files("f", "c\n"))
+		}
+	}
+	for _, r := range "\u2016\u2017\u2020\u2043\u200b\u2060\u2032\u1680\u2001" {
+		for _, plain := range "-'\" " {
+			err := files("f", "a"+string(r)+"b\n").refused(t, update("@@\n-a"+string(plain)+"b\n+c\n"))
+			fails(t, err, v4a.InvalidPatch, 3)
+		}
+	}
+}

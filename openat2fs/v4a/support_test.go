@@ -10,11 +10,12 @@ import (
 	"codespace/openat2fs/v4a"
 )
 
-// tree is a workspace in memory: a name that ends in a slash is a directory, and
-// modes has what is no regular file.
+// tree is a workspace in memory; modes has what is no regular file. Directories
+// are those above its files.
 type tree struct {
 	files map[string]string
 	modes map[string]fs.FileMode
+	above map[string]bool
 	asked int
 }
 
@@ -39,12 +40,25 @@ func (t *tree) Stat(path string) (fs.FileMode, error) {
 	if _, ok := t.files[path]; ok {
 		return 0o644, nil
 	}
-	for name := range t.files {
-		if strings.HasPrefix(name, path+"/") {
-			return fs.ModeDir | 0o755, nil
-		}
+	if t.directories()[path] {
+		return fs.ModeDir | 0o755, nil
 	}
 	return 0, fs.ErrNotExist
+}
+
+func (t *tree) directories() map[string]bool {
+	if t.above != nil {
+		return t.above
+	}
+	t.above = map[string]bool{}
+	for name := range t.files {
+		for i := range len(name) {
+			if name[i] == '/' {
+				t.above[name[:i]] = true
+			}
+		}
+	}
+	return t.above
 }
 
 func (t *tree) Read(path string, limit int) ([]byte, error) {
