@@ -22,7 +22,8 @@ type Source interface {
 }
 
 // Change is what becomes of one file. A version is "sha256:" and 64 hex digits
-// over the whole content, "" for no file.
+// over the whole content, "" for no file. Before and After of a Move without chunks
+// are the same bytes.
 type Change struct {
 	Kind          Kind
 	Path          string
