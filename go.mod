@@ -16,6 +16,8 @@ require (
 
 require golang.org/x/term v0.48.0
 
+require github.com/bmatcuk/doublestar/v4 v4.10.4 // indirect
+
 require (
 	cyphar.com/go-pathrs v0.2.6 // indirect
 	github.com/aperturerobotics/protobuf-go-lite v0.14.0 // indirect
