@@ -28,7 +28,7 @@ func (r *Root) OpenDir(ctx context.Context, p Path) (*Dir, error) {
 
 // openDir opens for reading, which fsync needs.
 func openDir(l lookup, p Path, limit int64) (*Dir, error) {
-	l.flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_NONBLOCK
+	l.flags = unix.O_RDONLY | directory
 	fd, err := l.open()
 	if err != nil {
 		return nil, fail("open", p.String(), err)

@@ -55,8 +55,7 @@ func (l *listing) read(w *walk, at *places, low string) error {
 	if len(w.dir) > 0 {
 		name = string(w.dir[:len(w.dir)-1])
 	}
-	fd, err := lookup{dir: w.root.fd, name: name,
-		flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_NONBLOCK}.open()
+	fd, err := lookup{dir: w.root.fd, name: name, flags: unix.O_RDONLY | directory}.open()
 	if err != nil {
 		return err
 	}

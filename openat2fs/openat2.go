@@ -24,6 +24,12 @@ const (
 	triesMount     = 3
 )
 
+// directory is how a directory is opened. Without O_NOFOLLOW: RESOLVE_NO_SYMLINKS
+// refuses a link as the last component too, and says so (ELOOP), where O_NOFOLLOW
+// and O_DIRECTORY together call it no directory. O_NONBLOCK does not wait for a
+// lease, which NFS has on directories too.
+const directory = unix.O_DIRECTORY | unix.O_NONBLOCK
+
 // lookup is one name to be opened beneath a directory handle. The name is a
 // Path, a Name or ".".
 type lookup struct {

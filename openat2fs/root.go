@@ -52,7 +52,7 @@ type Root struct {
 // error is an *Error and does not repeat path.
 func Open(path string, want Identity, limits Limits) (*Root, error) {
 	fd, err := lookup{dir: unix.AT_FDCWD, name: path, resolve: atRoot,
-		flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW}.open()
+		flags: unix.O_PATH | unix.O_DIRECTORY}.open() // not O_NOFOLLOW: see directory
 	if err != nil {
 		return nil, fail("open the root", ".", err)
 	}
