@@ -16,7 +16,7 @@ require (
 
 require golang.org/x/term v0.48.0
 
-require github.com/bmatcuk/doublestar/v4 v4.10.4 // indirect
+require github.com/bmatcuk/doublestar/v4 v4.10.4
 
 require (
 	cyphar.com/go-pathrs v0.2.6 // indirect

@@ -196,7 +196,7 @@ func (l *listing) sort() {
 func (l *listing) halve() {
 	l.sort()
 	l.entries = l.entries[:len(l.entries)/2]
-	names := make([]byte, 0, maxNames+MaxNameBytes+1)
+	names := make([]byte, 0, maxNames+maxNameBytes+1)
 	for i := range l.entries {
 		key := l.key(i)
 		l.entries[i].at = uint32(len(names))

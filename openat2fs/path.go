@@ -3,15 +3,15 @@ package openat2fs
 import "strings"
 
 // What a path may be at most. MaxPathBytes is the kernel's PATH_MAX without its
-// NUL, MaxNameBytes its NAME_MAX (limits.h).
+// NUL, maxNameBytes its NAME_MAX (limits.h).
 const (
 	MaxPathBytes  = 4095
-	MaxNameBytes  = 255
-	MaxComponents = 256
+	maxNameBytes  = 255
+	maxComponents = 256
 )
 
 // Path is a place beneath a root: components joined by "/", none of them empty,
-// ".", "..", longer than MaxNameBytes or with a NUL in it. It need not be UTF-8.
+// ".", "..", longer than maxNameBytes or with a NUL in it. It need not be UTF-8.
 // The zero Path is the root itself; ParsePath never makes it. Paths compare with
 // ==.
 type Path struct{ text string }
@@ -37,7 +37,7 @@ func flawOfPath(unsafePath string) (string, Code) {
 		return "it is empty", PathEscape
 	case unsafePath[0] == '/':
 		return "it is absolute", PathEscape
-	case strings.Count(unsafePath, "/") >= MaxComponents:
+	case strings.Count(unsafePath, "/") >= maxComponents:
 		return "it has more than 256 components", InvalidArgument
 	case unsafePath == "~" || strings.HasPrefix(unsafePath, "~/"):
 		return "no home directory is meant here", PathEscape
@@ -62,7 +62,7 @@ func flawOfName(unsafeName string) (string, Code) {
 		return "a name holds a slash", PathEscape
 	case strings.IndexByte(unsafeName, 0) >= 0:
 		return "it holds a NUL", InvalidArgument
-	case len(unsafeName) > MaxNameBytes:
+	case len(unsafeName) > maxNameBytes:
 		return "a component is longer than 255 bytes", InvalidArgument
 	}
 	return "", ""
@@ -96,7 +96,7 @@ func (p Path) Join(name Name) (Path, error) {
 	if !p.IsRoot() {
 		joined = p.text + "/" + name.text
 	}
-	if len(joined) > MaxPathBytes || strings.Count(joined, "/") >= MaxComponents || name.text == "" {
+	if len(joined) > MaxPathBytes || strings.Count(joined, "/") >= maxComponents || name.text == "" {
 		return Path{}, &Error{Code: InvalidArgument, Op: "use path", Path: joined, Reason: "it is too long, or ends in no name"}
 	}
 	return Path{joined}, nil

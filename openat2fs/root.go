@@ -31,7 +31,7 @@ func (l Limits) filled() Limits {
 		HashBytes:   cmp.Or(l.HashBytes, 64<<20),
 		FindPaths:   cmp.Or(l.FindPaths, 10_000),
 		FindEntries: cmp.Or(l.FindEntries, 50_000),
-		FindDepth:   min(cmp.Or(l.FindDepth, 64), MaxComponents-1),
+		FindDepth:   min(cmp.Or(l.FindDepth, 64), maxComponents-1),
 		FindTime:    cmp.Or(l.FindTime, 5*time.Second),
 	}
 }
