@@ -14,6 +14,7 @@ import (
 type Dir struct {
 	fd    int
 	path  Path // when it was opened
+	nodev bool // of its mount
 	limit int64
 }
 
@@ -23,17 +24,17 @@ func (r *Root) OpenDir(ctx context.Context, p Path) (*Dir, error) {
 		return nil, err
 	}
 	defer r.leave()
-	return openDir(lookup{dir: r.fd, name: p.String()}, p, r.limits.HashBytes)
+	return openDir(r.fd, p.String(), Dir{path: p, nodev: r.nodev, limit: r.limits.HashBytes})
 }
 
-// openDir opens for reading, which fsync needs.
-func openDir(l lookup, p Path, limit int64) (*Dir, error) {
-	l.flags = unix.O_RDONLY | directory
-	fd, err := l.open()
+// openDir opens for reading, which fsync needs, and is d with that handle.
+func openDir(dir int, name string, d Dir) (*Dir, error) {
+	fd, err := lookup{dir: dir, name: name, flags: unix.O_RDONLY | directory}.open()
 	if err != nil {
-		return nil, fail("open", p.String(), err)
+		return nil, fail("open", d.path.String(), err)
 	}
-	return &Dir{fd: fd, path: p, limit: limit}, nil
+	d.fd = fd
+	return &d, nil
 }
 
 // MakeDirs opens a directory and makes what is missing of it and above it, with
@@ -94,7 +95,7 @@ func (d *Dir) Open(name Name) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	return openDir(lookup{dir: d.fd, name: name.text}, p, d.limit)
+	return openDir(d.fd, name.text, Dir{path: p, nodev: d.nodev, limit: d.limit})
 }
 
 // Stat says what a name stands for, without following or opening it.
@@ -174,5 +175,5 @@ func (d *Dir) at(name Name) source {
 	if !d.path.IsRoot() {
 		path = d.path.text + "/" + path
 	}
-	return source{dir: d.fd, name: name.text, path: path}
+	return source{dir: d.fd, name: name.text, path: path, nodev: d.nodev}
 }

@@ -20,9 +20,10 @@
 //   - anything about a hard link: it is a file of the workspace like any other,
 //     also where another of its names lies outside;
 //   - that two calls see the same file, or that what one saw is still there;
-//   - that a file which is written through a memory mapping, or within one tick of
-//     the file system's clock, was read at one moment: the version is still that
-//     of the bytes returned;
+//   - that a file which somebody writes in place was read at one moment. A change
+//     of its size or times meanwhile is seen and the file read again, but a write
+//     is stamped when it begins, one through a memory mapping later, and older
+//     kernels stamp by the tick. The version is still that of the bytes returned;
 //   - to end a system call that the file system itself blocks (a dead network
 //     server, a hung FUSE daemon): contexts are honoured between calls.
 //

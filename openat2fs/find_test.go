@@ -239,11 +239,7 @@ func TestGlobsRefused(t *testing.T) {
 	// The worst that is allowed is still answered at once.
 	g.write(strings.Repeat("a", 200), "")
 	for _, glob := range []string{strings.Repeat("*a", 500) + "b", "{" + strings.Repeat("*a*a*,", 60) + "b}", strings.Repeat("**/", 254) + "b"} {
-		start := time.Now()
-		g.find(openat2fs.Query{Glob: glob})
-		if took := time.Since(start); took > atMost {
-			t.Errorf("%.20s took %v", glob, took)
-		}
+		soon(t, func() { g.find(openat2fs.Query{Glob: glob}) })
 	}
 }
 

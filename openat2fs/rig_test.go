@@ -128,14 +128,26 @@ func codeOf(err error) openat2fs.Code {
 	return ""
 }
 
+// soon wants an answer within atMost, the third time at the latest: the machine
+// may be busy with something else.
+func soon(t testing.TB, call func()) {
+	t.Helper()
+	took := time.Duration(0)
+	for range 3 {
+		start := time.Now()
+		call()
+		if took = time.Since(start); took < atMost {
+			return
+		}
+	}
+	t.Errorf("took %v", took)
+}
+
 // refused wants a code, soon, and no word of what lies outside.
 func (g *ground) refused(code openat2fs.Code, call func() error) *openat2fs.Error {
 	g.t.Helper()
-	start := time.Now()
-	err := call()
-	if took := time.Since(start); took > atMost {
-		g.t.Errorf("took %v", took)
-	}
+	var err error
+	soon(g.t, func() { err = call() })
 	var e *openat2fs.Error
 	if !errors.As(err, &e) || e.Code != code {
 		g.t.Errorf("got %v (%s), want %s", err, codeOf(err), code)

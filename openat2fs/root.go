@@ -43,6 +43,7 @@ type Root struct {
 	fd     int
 	limits Limits
 	turns  chan struct{} // holds one for each call that runs
+	nodev  bool          // of its mount
 	closed bool          // changed only while holding every turn, read while holding one
 }
 
@@ -66,8 +67,17 @@ func Open(path string, want Identity, limits Limits) (*Root, error) {
 		return nil, &Error{Code: FileOperationFailed, Op: "open the root", Path: ".",
 			Reason: fmt.Sprintf("another directory stands at its path: device %d inode %d, not %d and %d", got.Device, got.Inode, want.Device, want.Inode)}
 	}
-	return &Root{fd: fd, limits: limits.filled(), turns: make(chan struct{}, atOnce)}, nil
+	return &Root{fd: fd, nodev: nodev(fd), limits: limits.filled(), turns: make(chan struct{}, atOnce)}, nil
 }
+
+// nodev says whether the mount of a handle opens no devices (statfs(2)).
+func nodev(fd int) bool {
+	var fs unix.Statfs_t
+	return unix.Fstatfs(fd, &fs) == nil && fs.Flags&(unix.ST_NODEV|stValid) == unix.ST_NODEV|stValid
+}
+
+// stValid says that the kernel filled the flags in (ST_VALID, linux/statfs.h).
+const stValid = 0x20
 
 // Close waits for the calls that run and gives the handle back. Later calls, and
 // a second Close, fail with EBADF. Dirs and Temps stay open.
@@ -107,7 +117,9 @@ func (r *Root) enter(ctx context.Context) error {
 func (r *Root) leave() { <-r.turns }
 
 // at is a path as the name of a lookup.
-func (r *Root) at(p Path) source { return source{dir: r.fd, name: p.String(), path: p.String()} }
+func (r *Root) at(p Path) source {
+	return source{dir: r.fd, name: p.String(), path: p.String(), nodev: r.nodev}
+}
 
 // ended is the error of a context that was over first.
 func ended(path string, err error) error {

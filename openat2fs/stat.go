@@ -30,9 +30,9 @@ type Stat struct {
 	moment        moment
 }
 
-// moment is what changes whenever the content or the inode does. The change time
+// moment is what a change of the content or the inode moves on. The change time
 // cannot be set back by a process; from Linux 6.13 on it also tells changes
-// apart that happen within one tick (multigrain timestamps).
+// apart that begin within one tick (multigrain timestamps).
 type moment struct{ modified, changed unix.Timespec }
 
 // Stat says what stands at a path, without following or opening it. The root is a
