@@ -2,7 +2,7 @@ package openat2fs_test
 
 import (
 	"context"
-	"net"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -71,17 +71,19 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-func TestSpecialFiles(t *testing.T) {
-	g := newGround(t, openat2fs.Limits{})
-	must(t, syscall.Mkfifo(g.at("fifo"), 0o666))
-	must(t, os.Mkdir(g.at("directory"), 0o755))
-	old, err := os.Getwd()
-	must(t, err)
-	must(t, os.Chdir(g.dir)) // the path of a socket has at most 107 bytes
-	l, err := net.Listen("unix", "socket")
-	must(t, os.Chdir(old))
-	must(t, err)
-	defer l.Close()
+func TestSpecialFiles(t *testing.T) { newGround(t, openat2fs.Limits{}).specials() }
+
+// specials makes one of each kind that anybody can make, and tries to read it.
+func (g *ground) specials() {
+	must(g.t, syscall.Mkfifo(g.at("fifo"), 0o666))
+	must(g.t, os.Mkdir(g.at("directory"), 0o755))
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	must(g.t, err)
+	defer unix.Close(fd)
+	d, err := os.Open(g.dir) // the path of a socket has at most 107 bytes
+	must(g.t, err)
+	defer d.Close()
+	must(g.t, unix.Bind(fd, &unix.SockaddrUnix{Name: fmt.Sprintf("/proc/self/fd/%d/socket", d.Fd())}))
 	for _, kind := range []openat2fs.Kind{openat2fs.FIFO, openat2fs.Directory, openat2fs.Socket} {
 		g.special(string(kind), kind)
 	}
@@ -105,15 +107,39 @@ func (g *ground) special(name string, kind openat2fs.Kind) {
 	}
 }
 
-func TestDevices(t *testing.T) {
-	g := newGround(t, openat2fs.Limits{})
+func TestDevices(t *testing.T) { newGround(t, openat2fs.Limits{}).devices() }
+
+// devices: opening the second would start a countdown to a reboot.
+func (g *ground) devices() {
 	err := unix.Mknod(g.at("null"), unix.S_IFCHR|0o666, int(unix.Mkdev(1, 3)))
-	need.Feature(t, "mknod", err == nil, "no device may be made here")
-	must(t, unix.Mknod(g.at("watchdog"), unix.S_IFCHR|0o666, int(unix.Mkdev(10, 130)))) // opening it would start a countdown
-	must(t, unix.Mknod(g.at("disk"), unix.S_IFBLK|0o666, int(unix.Mkdev(7, 0))))
+	need.Feature(g.t, "mknod", err == nil, "no device may be made here")
+	must(g.t, unix.Mknod(g.at("watchdog"), unix.S_IFCHR|0o666, int(unix.Mkdev(10, 130))))
+	must(g.t, unix.Mknod(g.at("disk"), unix.S_IFBLK|0o666, int(unix.Mkdev(7, 0))))
 	for _, name := range []string{"null", "watchdog", "disk"} {
 		g.special(name, openat2fs.Device)
 	}
+}
+
+// TestMountWithoutDevices: where files are opened in one step, everything else is
+// refused just the same.
+func TestMountWithoutDevices(t *testing.T) {
+	inMountNamespace(t, func(t *testing.T) {
+		dir := t.TempDir()
+		must(t, unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NODEV, ""))
+		defer unix.Unmount(dir, unix.MNT_DETACH)
+		g := newGroundIn(t, dir, openat2fs.Limits{})
+		defer g.root.Close()
+		g.write("f", "inside")
+		g.link("leaf", filepath.Join(g.outside, "canary"))
+		if page, err := g.read("f", openat2fs.Range{}); err != nil || string(page.Content) != "inside" {
+			t.Errorf("%q, %v", page.Content, err)
+		}
+		for _, call := range g.everyWay("leaf") {
+			g.refused(openat2fs.SymlinkRejected, call)
+		}
+		g.specials()
+		g.devices()
+	})
 }
 
 // TestHardLinkIsAFile: another name of an outside file is the workspace's own.

@@ -49,10 +49,13 @@ const canary = "CANARY: this lies outside"
 
 func newGround(t testing.TB, limits openat2fs.Limits) *ground {
 	t.Helper()
-	top, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	return newGroundIn(t, t.TempDir(), limits)
+}
+
+func newGroundIn(t testing.TB, top string, limits openat2fs.Limits) *ground {
+	t.Helper()
+	top, err := filepath.EvalSymlinks(top)
+	must(t, err)
 	g := &ground{t: t, dir: filepath.Join(top, "workspace"), outside: filepath.Join(top, "outside")}
 	must(t, os.Mkdir(g.dir, 0o755))
 	must(t, os.Mkdir(g.outside, 0o755))
