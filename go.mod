@@ -29,6 +29,8 @@ require (
 	modernc.org/memory v1.12.1 // indirect
 )
 
+require github.com/bmatcuk/doublestar/v4 v4.10.4
+
 require (
 	cyphar.com/go-pathrs v0.2.6 // indirect
 	github.com/aperturerobotics/protobuf-go-lite v0.14.0 // indirect
