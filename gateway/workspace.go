@@ -22,7 +22,7 @@ type Workspace struct {
 type Execution struct {
 	Available     bool           `json:"available"`
 	Reason        string         `json:"reason,omitempty"` // why not available
-	Files         string         `json:"files"`            // "none" until file tools exist
+	Files         string         `json:"files"`            // "read": read, find and version; no patches yet
 	Process       string         `json:"process"`          // "write", "read"
 	TTY           bool           `json:"tty"`
 	Stdin         string         `json:"stdin"`
@@ -90,7 +90,7 @@ func describe(w policy.Workspace) Workspace {
 func execution(w policy.Workspace, s runner.Support) *Execution {
 	l := w.Limits
 	return &Execution{
-		Available: s.Available, Reason: s.Reason, Files: "none", Process: string(w.Access), TTY: s.Available, Stdin: "open pipe or terminal, 1 MiB ahead of the command",
+		Available: s.Available, Reason: s.Reason, Files: "read", Process: string(w.Access), TTY: s.Available, Stdin: "open pipe or terminal, 1 MiB ahead of the command",
 		Serialization: "one writing command at a time; commands with access read run beside it",
 		Isolation:     s.Layers, Network: s.Network, Enforcement: string(w.Enforcement),
 		Protected: "not enforced yet: a command can write .git/hooks and other files that host tools run later",

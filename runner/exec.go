@@ -58,19 +58,25 @@ func (r *Runner) Exec(ctx context.Context, req ExecRequest, files []*os.File) (r
 
 // decide looks the workspace up in the runner's own registry and decides anew.
 func (r *Runner) decide(req ExecRequest) (policy.Grant, error) {
-	w, ok := r.registry.Workspace(req.Workspace)
+	g, err := r.grant(req.Workspace, req.Digest, policy.Action{Kind: policy.Execute, Access: req.Access})
+	if err == nil && len(req.Argv) == 0 {
+		err = &Fault{Code: InvalidCommand, Message: "command is empty", Next: "give the program and its arguments"}
+	}
+	return g, err
+}
+
+// grant decides an action that the gateway has decided by the policy of this digest.
+func (r *Runner) grant(workspace, digest string, a policy.Action) (policy.Grant, error) {
+	w, ok := r.registry.Workspace(workspace)
 	if !ok {
-		return policy.Grant{}, &Fault{Code: WorkspaceNotFound, Message: "no workspace " + quoteID(req.Workspace)}
+		return policy.Grant{}, &Fault{Code: WorkspaceNotFound, Message: "no workspace " + quoteID(workspace)}
 	}
-	if len(req.Argv) == 0 {
-		return policy.Grant{}, &Fault{Code: InvalidCommand, Message: "command is empty", Next: "give the program and its arguments"}
-	}
-	g, err := policy.Decide(w, policy.Action{Kind: policy.Execute, Access: req.Access})
+	g, err := policy.Decide(w, a)
 	var denied *policy.Denied
 	if errors.As(err, &denied) {
 		return g, &Fault{Code: Code(denied.Code), Message: denied.Reason, Next: denied.Next}
 	}
-	if err == nil && g.Digest != req.Digest {
+	if err == nil && g.Digest != digest {
 		err = &Fault{Code: RunnerUnavailable, Retryable: true, Message: "policy of workspace " + w.ID + " changed", Next: "try again"}
 	}
 	return g, err

@@ -23,6 +23,7 @@ type Runner struct {
 	registry *policy.Registry
 	log      *slog.Logger
 	sandboxes
+	roots
 
 	mu        sync.Mutex // guards what follows
 	processes map[string]*process

@@ -69,7 +69,7 @@ func serve() error {
 	peer := wire.Peer{PID: os.Getppid(), Digest: settings.Digest(registry)}
 	err = wire.Serve(ctx, listener, peer, wire.Handler{
 		Exec: r.Exec, Read: r.Read, Status: r.Status, Terminate: r.Terminate, Signal: r.Signal,
-		Write: r.Write, Resize: r.Resize, List: r.List, Support: r.Support, Subscribe: r.Subscribe,
+		Write: r.Write, Resize: r.Resize, List: r.List, Support: r.Support, ReadFile: r.ReadFile, Find: r.Find, Versions: r.Versions, Subscribe: r.Subscribe,
 	})
 	if errors.Is(err, context.Canceled) {
 		return nil

@@ -74,6 +74,11 @@ func plain(value json.RawMessage) string {
 	if value[0] != '"' || json.Unmarshal(value, &s) != nil {
 		return string(value)
 	}
+	return oneLine(s)
+}
+
+// oneLine shows a string as one unmistakable line.
+func oneLine(s string) string {
 	if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return strconv.Quote(s)
 	}

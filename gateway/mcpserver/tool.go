@@ -37,6 +37,9 @@ type call struct {
 func tools() []tool {
 	return []tool{
 		workspaceInfo(),
+		readFile(),
+		findFiles(),
+		fileVersions(),
 		execCommand(),
 		readProcess(),
 		writeStdin(),

@@ -3,8 +3,10 @@ package wire
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"codespace/runner"
+	"codespace/runner/files"
 )
 
 // work is a request bound to the method that answers it.
@@ -21,8 +23,11 @@ func bind(h Handler, m message) (work, error) {
 	if len(m.body) > 0 || len(m.files) > 0 {
 		return nil, fmt.Errorf("cannot accept %q with a body or descriptors", m.Kind)
 	}
-	if m.Kind == kindRead {
+	switch m.Kind {
+	case kindRead:
 		return bindRead(h, m)
+	case kindFile, kindFind, kindVersions:
+		return bindFiles(h, m)
 	}
 	var t target
 	if err := decode(m.Payload, &t); err != nil {
@@ -105,4 +110,47 @@ func bindRead(h Handler, m message) (work, error) {
 		result, err := h.Read(ctx, req)
 		return result, result.Chunk, err
 	}, nil
+}
+
+// bindFiles binds what is asked about files. Paths cross in the body, where they need
+// not be UTF-8, each ended by a NUL.
+func bindFiles(h Handler, m message) (work, error) {
+	switch m.Kind {
+	case kindFile:
+		var req files.ReadRequest
+		err := decode(m.Payload, &req)
+		req.MaxBytes = min(req.MaxBytes, MaxChunk)
+		return func(ctx context.Context) (any, []byte, error) {
+			result, err := h.ReadFile(ctx, req)
+			return result, result.Content, err
+		}, err
+	case kindFind:
+		var req files.FindRequest
+		err := decode(m.Payload, &req)
+		return func(ctx context.Context) (any, []byte, error) {
+			result, err := h.Find(ctx, req)
+			return result, packPaths(result.Paths), err
+		}, err
+	}
+	var req files.VersionsRequest
+	err := decode(m.Payload, &req)
+	return func(ctx context.Context) (any, []byte, error) {
+		result, err := h.Versions(ctx, req)
+		return result, nil, err
+	}, err
+}
+
+func packPaths(paths []string) []byte {
+	var b []byte
+	for _, p := range paths {
+		b = append(append(b, p...), 0)
+	}
+	return b
+}
+
+func unpackPaths(b []byte) []string {
+	if len(b) == 0 {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(string(b), "\x00"), "\x00")
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"codespace/runner"
+	"codespace/runner/files"
 )
 
 // Uncertain is the error of an Exec that may or may not have been carried out.
@@ -112,6 +113,26 @@ func (c *Client) List(ctx context.Context, processIDs []string) ([]runner.Status
 func (c *Client) Support(ctx context.Context, workspace string) (runner.Support, error) {
 	support, _, err := ask[runner.Support](ctx, c, kindSupport, target{Workspace: workspace})
 	return support, err
+}
+
+// ReadFile reads a part of a file, at most MaxChunk at once.
+func (c *Client) ReadFile(ctx context.Context, req files.ReadRequest) (files.ReadResult, error) {
+	result, content, err := ask[files.ReadResult](ctx, c, kindFile, req)
+	result.Content = content
+	return result, err
+}
+
+// Find finds paths.
+func (c *Client) Find(ctx context.Context, req files.FindRequest) (files.FindResult, error) {
+	result, paths, err := ask[files.FindResult](ctx, c, kindFind, req)
+	result.Paths = unpackPaths(paths)
+	return result, err
+}
+
+// Versions looks at paths, in their order.
+func (c *Client) Versions(ctx context.Context, req files.VersionsRequest) ([]files.Version, error) {
+	versions, _, err := ask[[]files.Version](ctx, c, kindVersions, req)
+	return versions, err
 }
 
 // Ping is answered by a runner that is alive, however busy. Give ctx a deadline.

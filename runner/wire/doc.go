@@ -38,6 +38,7 @@
 //	   │── read {id, ReadRequest} ────────────────────────▶│
 //	   │── status, terminate {id, process_id} ────────────▶│
 //	   │── signal {id, process_id, signal} ───────────────▶│
+//	   │── file, find, versions {id, ...} ────────────────▶│
 //	   │── support {id, workspace_id}, ping {id} ─────────▶│
 //	   │◀── answer {id, payload or fault} chunk ───────────│  once per id, any order
 //	   │── cancel {id} ───────────────────────────────────▶│  not answered itself

@@ -27,6 +27,9 @@ const (
 	kindResize    kind = "resize"
 	kindList      kind = "list"
 	kindSupport   kind = "support"
+	kindFile      kind = "file"
+	kindFind      kind = "find"
+	kindVersions  kind = "versions"
 	kindPing      kind = "ping"
 	kindCancel    kind = "cancel"
 

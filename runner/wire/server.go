@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"codespace/runner"
+	"codespace/runner/files"
 )
 
 const (
@@ -35,6 +36,9 @@ type Handler struct {
 	List      func(ctx context.Context, processIDs []string) ([]runner.Status, error)
 	Signal    func(ctx context.Context, processID string, signal int) error
 	Support   func(ctx context.Context, workspace string) (runner.Support, error)
+	ReadFile  func(context.Context, files.ReadRequest) (files.ReadResult, error)
+	Find      func(context.Context, files.FindRequest) (files.FindResult, error)
+	Versions  func(context.Context, files.VersionsRequest) ([]files.Version, error)
 
 	// Subscribe is called once, before the first request, with the function that
 	// tells the gateway of an end. Its return means that the gateway learns of it
