@@ -18,7 +18,8 @@ const (
 // no match, and is not opened.
 //
 // The language is doublestar's, except that a slash is matched by a slash and by
-// "**" alone, never by a class.
+// "**" alone, never by a class, and that a star matches nothing everywhere:
+// "a*/**" and "a***" match "a", as "a/**" and "a*" do.
 type glob struct {
 	segments []segment
 	start    places
@@ -115,6 +116,9 @@ func (g *glob) add(alternative string) (Code, string) {
 
 func newSegment(text string) segment {
 	const special = `*?[\{`
+	if text != "**" {
+		text = oneStar(text)
+	}
 	switch last := len(text) - 1; {
 	case text == "**":
 		return segment{form: anyDepth}
@@ -128,6 +132,25 @@ func newSegment(text string) segment {
 		return segment{form: beginsWith, text: text[:last]}
 	}
 	return segment{form: likePattern, text: text}
+}
+
+// oneStar writes several stars in a row as one, which they mean: doublestar wants
+// a character for each more than two at the end of a name.
+func oneStar(text string) string {
+	out := make([]byte, 0, len(text))
+	star := false
+	for i := 0; i < len(text); i++ {
+		if star && text[i] == '*' {
+			continue
+		}
+		star = text[i] == '*'
+		out = append(out, text[i])
+		if text[i] == '\\' && i+1 < len(text) {
+			i++
+			out = append(out, text[i])
+		}
+	}
+	return string(out)
 }
 
 // matches one component. name is not kept.
