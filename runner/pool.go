@@ -68,7 +68,6 @@ func (s *sandboxes) prepared(b *box, w sandbox.Wish) *sandbox.Cell {
 		p = &pool{}
 		p.alarm = time.AfterFunc(time.Hour, func() { s.refill(b, w) })
 		p.alarm.Stop()
-		p.due = time.Time{}
 		b.pools[w] = p
 	}
 	p.taken = append(p.taken, time.Now())
@@ -154,6 +153,7 @@ func (s *sandboxes) fill(b *box, w sandbox.Wish, p *pool) {
 func (s *sandboxes) drainLocked(b *box) {
 	for _, p := range b.pools {
 		p.alarm.Stop()
+		p.due = time.Time{} // else nothing would seem to be due sooner, for ever
 		for _, c := range p.ready {
 			s.pooled--
 			s.refills.Go(c.Close)
