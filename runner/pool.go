@@ -75,7 +75,7 @@ func (s *sandboxes) prepared(b *box, w sandbox.Wish) *sandbox.Cell {
 		c := p.ready[0]
 		p.ready = p.ready[1:]
 		s.pooled--
-		if c.Ready() {
+		if c.Ready() && !b.helper.lost() {
 			return c
 		}
 		go c.Close() // it died while it waited

@@ -198,6 +198,7 @@ func (h *Helper) discard(a answer) {
 
 func (h *Helper) receive() {
 	defer func() {
+		close(h.done) // first: what is about to end is not used any more
 		h.mu.Lock()
 		h.closed = true
 		for _, f := range h.factories {
@@ -206,7 +207,6 @@ func (h *Helper) receive() {
 		clear(h.factories)
 		h.mu.Unlock()
 		h.ch.Close()
-		close(h.done)
 	}()
 	buf := make([]byte, message.MaxBytes)
 	for {
