@@ -8,6 +8,7 @@ import (
 
 	"codespace/gateway"
 	"codespace/runner"
+	"codespace/runner/files"
 )
 
 const (
@@ -112,6 +113,16 @@ func DispatchAnswer(d gateway.Dispatch) Answer      { return rendering(dispatche
 func TerminatedAnswer(id string) Answer             { return rendering(terminated(id)) }
 func WorkspaceAnswer(w gateway.Workspace) Answer    { return rendering(workspaceDetail(w)) }
 func WorkspacesAnswer(w []gateway.Workspace) Answer { return rendering(workspaceList(w)) }
+
+func FoundAnswer(f files.FindResult) Answer { return rendering(found(f, len(f.Paths))) }
+func VersionsAnswer(v []files.Version, from, total int) Answer {
+	return rendering(versions(v, from, total))
+}
+
+// FileAnswer is a part of a file in a result of at most so many bytes.
+func FileAnswer(path string, most int, exact bool, got files.ReadResult) Answer {
+	return rendering(part{path: path, max: most, exact: exact}.show(got))
+}
 
 func FaultAnswer(f *runner.Fault) Answer {
 	result := refusal(f)

@@ -15,6 +15,7 @@ import (
 	"codespace/gateway/mcpserver"
 	"codespace/policy"
 	"codespace/runner"
+	"codespace/runner/files"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/golden")
@@ -65,6 +66,9 @@ func TestGoldenResults(t *testing.T) {
 			{ID: "api", Profile: "ci", Network: policy.NetworkEnabled, Approvals: policy.ApprovalsOperator, Environment: "host"}, described()}),
 		"workspace_info_none": mcpserver.WorkspacesAnswer(nil),
 	}
+	for name, a := range fileAnswers() {
+		answers[name] = a
+	}
 	for name, st := range statuses() {
 		answers["process_status_"+name] = mcpserver.StatusAnswer(st)
 	}
@@ -91,11 +95,28 @@ func described() gateway.Workspace {
 	return gateway.Workspace{
 		ID: "site", Profile: "workspace-write", Network: policy.NetworkRestricted, Approvals: policy.ApprovalsOff, Environment: "host",
 		Execution: &gateway.Execution{
-			Available: true, Files: "none", Process: "write", Serialization: "one writing command at a time",
+			Available: true, Files: "read", Process: "write", Serialization: "one writing command at a time",
 			Isolation: []string{"user-namespace", "seccomp"}, Network: "no interface but loopback", Enforcement: "best-effort",
 			Protected: ".git/hooks", Lifetimes: "/tmp and $HOME are lost when the sandbox is put away",
 			Limits: map[string]any{"wall": "10m0s", "memory_bytes": 2 << 30},
 		},
+	}
+}
+
+func fileAnswers() map[string]mcpserver.Answer {
+	const version = "sha256:00ff"
+	whole := files.ReadResult{Content: []byte("<a> & é\n\xff\n"), Version: version, Size: 12, Next: 12}
+	lines := files.ReadResult{Content: []byte("two\n"), Version: version, Size: 12, Offset: 4, Next: 8, Line: 2}
+	return map[string]mcpserver.Answer{
+		"read_text":   mcpserver.FileAnswer("d/a b.txt", 10_000, false, whole),
+		"read_base64": mcpserver.FileAnswer("d/a b.txt", 10_000, true, whole),
+		"read_lines":  mcpserver.FileAnswer("a", 10_000, false, lines),
+		"find":        mcpserver.FoundAnswer(files.FindResult{Paths: []string{"a.go", "b/c d\n.go", "\xff"}}),
+		"find_page":   mcpserver.FoundAnswer(files.FindResult{Paths: []string{"a.go"}, Truncated: true, Reason: "paths", Next: "YQ", Skipped: 2}),
+		"find_none":   mcpserver.FoundAnswer(files.FindResult{}),
+		"version": mcpserver.VersionsAnswer([]files.Version{
+			{Path: "a", Version: version, Size: 3, Mode: 0o644, Kind: "file"}, {Path: "gone", Version: "absent"},
+			{Path: "l", Kind: "link", Mode: 0o777, Size: 1}, {Path: "big", Kind: "file", Size: 1 << 30, Mode: 0o600, Error: "FILE_TOO_LARGE"}}, 0, 5),
 	}
 }
 
@@ -202,5 +223,30 @@ func TestWorkspaceListHoldsWhatFits(t *testing.T) {
 	text, _ := json.Marshal(a.Text)
 	if len(a.Structured) > 10_000 || len(text) > 10_000 {
 		t.Errorf("%d and %d bytes", len(a.Structured), len(text))
+	}
+}
+
+// However a file's bytes have to be escaped, a part of it stays within its cap, loses
+// nothing and, where there is anything to show, shows something.
+func TestPartOfAFileFits(t *testing.T) {
+	for _, unit := range []string{"a", "\"", "<", "\xff", "é", "\x00", "\u2028", "😀"} {
+		for _, most := range []int{mcpserver.SmallestCap, 10_000, mcpserver.LargestPage} {
+			content := []byte(strings.Repeat(unit, most/len(unit)))
+			for _, exact := range []bool{false, true} {
+				got := files.ReadResult{Content: content, Version: "sha256:" + strings.Repeat("0", 64), Size: 1 << 40, Offset: 1 << 39, Next: 1<<39 + int64(len(content)), Truncated: true}
+				a := mcpserver.FileAnswer(strings.Repeat("d/", 20)+"name", most, exact, got)
+				text, _ := json.Marshal(a.Text)
+				var shown struct {
+					Range struct{ Length int64 }
+					Next  int64 `json:"next_offset"`
+				}
+				if err := json.Unmarshal(a.Structured, &shown); err != nil {
+					t.Fatal(err)
+				}
+				if len(a.Structured) > most || len(text) > most || shown.Range.Length == 0 || shown.Next != 1<<39+shown.Range.Length {
+					t.Errorf("%q, at most %d, exact %v: %d and %d bytes, %+v", unit, most, exact, len(a.Structured), len(text), shown)
+				}
+			}
+		}
 	}
 }

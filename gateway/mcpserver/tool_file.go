@@ -37,7 +37,7 @@ const fileOutput = `{"type":"object","properties":{
 "size":{"type":"integer","description":"Bytes of the whole file."},
 "range":{"type":"object","description":"offset and length in bytes of the content and, if lines were asked for, the number of its first line."},
 "truncated":{"type":"boolean","description":"More was asked for, and is there."},
-"next_offset":{"type":"integer","description":"Where to read on; present if truncated."},
+"next_offset":{"type":"integer","description":"Where to read on; present unless the content reaches the end of the file."},
 "encoding":{"type":"string"},
 "content":{"type":"string"}}}`
 
@@ -107,7 +107,7 @@ func (p part) shown(got files.ReadResult, used int) fileShown {
 		Path: p.path, Version: got.Version, Size: got.Size, Range: fileRange{got.Offset, int64(used), got.Line},
 		Truncated: got.Truncated || used < len(got.Content), Encoding: "base64",
 	}
-	if next := got.Offset + int64(used); s.Truncated {
+	if next := got.Offset + int64(used); next < got.Size {
 		s.Next = &next
 	}
 	return s
@@ -124,9 +124,12 @@ func (p part) overhead(got files.ReadResult) int {
 }
 
 func (p part) reply(s fileShown) reply {
-	more := "the rest of what was asked for"
+	more := "to the end of the file"
 	if s.Next != nil {
 		more = fmt.Sprintf("more at offset %d", *s.Next)
+	}
+	if s.Range.Line > 0 {
+		more += fmt.Sprintf(", from line %d on", s.Range.Line)
 	}
 	return reply{
 		header: fmt.Sprintf("%s %s of %d bytes; bytes %d-%d as %s, %s", quoted(s.Path), s.Version, s.Size, s.Range.Offset,

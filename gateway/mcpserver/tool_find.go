@@ -81,5 +81,8 @@ func found(got files.FindResult, n int) reply {
 	if s.Truncated && s.Reason != "" {
 		more += " (cut by the limit on " + s.Reason + ")"
 	}
+	if s.Skipped > 0 {
+		more += fmt.Sprintf("; %d directories not entered", s.Skipped)
+	}
 	return reply{header: fmt.Sprintf("%d paths; %s", n, more), value: s, body: strings.TrimSuffix(body.String(), "\n"), raw: true}
 }
