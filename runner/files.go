@@ -18,13 +18,14 @@ type roots struct {
 }
 
 type root struct {
-	is openat2fs.Identity
+	is    openat2fs.Identity
+	owner owner
 	*openat2fs.Root
 }
 
 // open is the handle of a decided workspace.
-func (r *roots) open(g policy.Grant) (*openat2fs.Root, error) {
-	at, _, err := openRoot(g.Workspace.Root)
+func (r *roots) open(g policy.Grant) (*root, error) {
+	at, st, err := openRoot(g.Workspace.Root)
 	if err != nil {
 		var f *Fault
 		if errors.As(err, &f) { // the sandbox's words for the same
@@ -32,11 +33,11 @@ func (r *roots) open(g policy.Grant) (*openat2fs.Root, error) {
 		}
 		return nil, err
 	}
-	is := openat2fs.Identity{Device: at.Device, Inode: at.Inode}
+	is, who := openat2fs.Identity{Device: at.Device, Inode: at.Inode}, owner{st.Uid, st.Gid}
 	r.rootMu.Lock()
 	defer r.rootMu.Unlock()
-	if known := r.roots[g.Workspace.ID]; known != nil && known.is == is {
-		return known.Root, nil
+	if known := r.roots[g.Workspace.ID]; known != nil && known.is == is && known.owner == who {
+		return known, nil
 	}
 	fs, err := openat2fs.Open(at.Path, is, openat2fs.Limits{})
 	if err != nil {
@@ -48,12 +49,12 @@ func (r *roots) open(g policy.Grant) (*openat2fs.Root, error) {
 	if r.roots == nil {
 		r.roots = map[string]*root{}
 	}
-	r.roots[g.Workspace.ID] = &root{is, fs}
-	return fs, nil
+	r.roots[g.Workspace.ID] = &root{is, who, fs}
+	return r.roots[g.Workspace.ID], nil
 }
 
 // rootOf decides that a workspace's files may be read, and opens its root.
-func (r *Runner) rootOf(workspace, digest string) (*openat2fs.Root, error) {
+func (r *Runner) rootOf(workspace, digest string) (*root, error) {
 	g, err := r.grant(workspace, digest, policy.Action{Kind: policy.ReadFiles})
 	if err != nil {
 		return nil, err
@@ -71,8 +72,13 @@ func (r *Runner) ReadFile(ctx context.Context, req files.ReadRequest) (files.Rea
 	if err != nil {
 		return files.ReadResult{}, fileFault(err)
 	}
-	page, err := fs.Read(ctx, path, openat2fs.Range{Offset: req.Offset, Length: req.Length, StartLine: req.StartLine, LineCount: req.LineCount,
-		Max: req.MaxBytes, Text: req.Text})
+	var page openat2fs.Page
+	if did := fs.owner.do(func() {
+		page, err = fs.Read(ctx, path, openat2fs.Range{Offset: req.Offset, Length: req.Length, StartLine: req.StartLine, LineCount: req.LineCount,
+			Max: req.MaxBytes, Text: req.Text})
+	}); did != nil {
+		return files.ReadResult{}, did
+	}
 	if err != nil {
 		return files.ReadResult{}, fileFault(err)
 	}
@@ -86,7 +92,12 @@ func (r *Runner) Find(ctx context.Context, req files.FindRequest) (files.FindRes
 	if err != nil {
 		return files.FindResult{}, err
 	}
-	found, err := fs.Find(ctx, openat2fs.Query{Glob: req.Glob, Cursor: req.Cursor, Limit: req.Limit})
+	var found openat2fs.Found
+	if did := fs.owner.do(func() {
+		found, err = fs.Find(ctx, openat2fs.Query{Glob: req.Glob, Cursor: req.Cursor, Limit: req.Limit})
+	}); did != nil {
+		return files.FindResult{}, did
+	}
 	if err != nil {
 		return files.FindResult{}, fileFault(err)
 	}
@@ -109,7 +120,10 @@ func (r *Runner) Versions(ctx context.Context, req files.VersionsRequest) ([]fil
 			return nil, fileFault(err)
 		}
 	}
-	all, err := fs.Versions(ctx, paths)
+	var all []openat2fs.Versioned
+	if did := fs.owner.do(func() { all, err = fs.Versions(ctx, paths) }); did != nil {
+		return nil, did
+	}
 	if err != nil {
 		return nil, fileFault(err)
 	}

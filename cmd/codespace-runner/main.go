@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"syscall"
 
 	"codespace/runner"
@@ -19,6 +20,10 @@ import (
 )
 
 var version = "unversioned"
+
+// init keeps the first thread for main: the runner gives up threads with the file
+// identity of a workspace's owner, and /proc/self shows the first.
+func init() { runtime.LockOSThread() }
 
 func main() {
 	if len(os.Args) != 2 || os.Args[1] != "serve" {

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"codespace/tests/need"
 )
 
 func versionOf(content []byte) string {
@@ -233,4 +235,34 @@ func TestFilesBesideAWriter(t *testing.T) {
 	must(t, os.Mkdir(dir, 0o755))
 	write(t, dir, map[string]string{"f": "new"})
 	s.file("read", map[string]any{"path": "f"}).wants(t, fields{"content": "new"})
+}
+
+// Files are read as who the workspace belongs to: what a command cannot read because
+// it is somebody else's, the tools cannot either, although the runner is root.
+func TestFilesAsTheOwner(t *testing.T) {
+	need.Root(t)
+	for _, uid := range []int{0, 23456} {
+		dir := workspace(t)
+		write(t, dir, map[string]string{"mine": "mine", "theirs": "secret", "shut/inside": "secret"})
+		for name, of := range map[string]int{".": uid, "mine": uid, "theirs": 34567, "shut": 34567, "shut/inside": 34567} {
+			must(t, os.Chown(filepath.Join(dir, name), of, of))
+		}
+		must(t, os.Chmod(filepath.Join(dir, "mine"), 0o600))
+		must(t, os.Chmod(filepath.Join(dir, "theirs"), 0o600))
+		must(t, os.Chmod(filepath.Join(dir, "shut"), 0o700))
+		s := start(t, dir)
+		if _, out := s.run(shell("cat mine; cat theirs shut/inside; ls shut")...); strings.Contains(out, "secret") || strings.Count(out, "denied") != 3 || !strings.HasPrefix(out, "mine") {
+			t.Fatalf("control: a command reads %q", out)
+		}
+		s.file("read", map[string]any{"path": "mine"}).wants(t, fields{"content": "mine"})
+		s.file("read", map[string]any{"path": "theirs"}).refused(t, "FILE_OPERATION_FAILED")
+		s.file("read", map[string]any{"path": "shut/inside"}).refused(t, "FILE_OPERATION_FAILED")
+		if got, _ := s.found(map[string]any{}); !slices.Equal(got, []string{"mine", "theirs"}) {
+			t.Errorf("uid %d: found %q", uid, got)
+		}
+		got := s.file("version", map[string]any{"paths": []string{"theirs", "shut/inside"}})
+		if strings.Contains(fmt.Sprint(got.fields), "sha256:") {
+			t.Errorf("uid %d: versions %v", uid, got.fields)
+		}
+	}
 }
