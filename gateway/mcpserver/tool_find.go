@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"codespace/runner"
 	"codespace/runner/files"
@@ -29,10 +30,11 @@ const findInput = `{"type":"object","additionalProperties":false,"required":["wo
 "limit":{"type":"integer","minimum":1,"maximum":10000,"description":"Most paths of a page; default: what fits."}}}`
 
 const findOutput = `{"type":"object","properties":{
-"paths":{"type":"array","description":"Relative to the workspace. What is not UTF-8 shows U+FFFD."},
+"paths":{"type":"array","description":"Relative to the workspace."},
 "truncated":{"type":"boolean","description":"There is, or may be, more."},
 "reason":{"type":"string","description":"Which limit cut the page: paths, entries, time, depth or length."},
 "directories_skipped":{"type":"integer","description":"Not entered: mounts, or not readable."},
+"paths_not_utf8":{"type":"integer","description":"Found and not listed: no argument could name them. A command can."},
 "next_cursor":{"type":"string","description":"Present if the search can go on."}}}`
 
 // firstAsk is how many paths surely fill a page of the default size.
@@ -48,11 +50,12 @@ func runFind(ctx context.Context, c *call) (reply, error) {
 		}
 		r := longest(len(got.Paths), func(n int) reply { return found(got, n) })
 		shown := r.value.(foundShown)
-		if len(shown.Paths) == len(got.Paths) {
+		fit := len(shown.Paths) + shown.Unnamed
+		if fit == len(got.Paths) {
 			return r, nil
 		}
 		// The cursor of a shorter page is told by a shorter search.
-		req.Limit = max(len(shown.Paths), 1)
+		req.Limit = max(fit, 1)
 		if len(got.Paths) == 1 {
 			return reply{}, &runner.Fault{Code: runner.FileOperationFailed, Message: "a path is longer than a page", Next: "narrow the glob"}
 		}
@@ -64,25 +67,36 @@ type foundShown struct {
 	Truncated bool     `json:"truncated"`
 	Reason    string   `json:"reason,omitempty"`
 	Skipped   int      `json:"directories_skipped,omitempty"`
+	Unnamed   int      `json:"paths_not_utf8,omitempty"`
 	Next      string   `json:"next_cursor,omitempty"`
 }
 
 func found(got files.FindResult, n int) reply {
-	s := foundShown{Paths: make([]string, n), Truncated: got.Truncated, Reason: got.Reason, Skipped: got.Skipped, Next: got.Next}
+	s := foundShown{Paths: []string{}, Truncated: got.Truncated, Reason: got.Reason, Skipped: got.Skipped, Next: got.Next}
 	var body strings.Builder
-	for i, p := range got.Paths[:n] {
-		s.Paths[i] = strings.ToValidUTF8(p, "\uFFFD")
-		fmt.Fprintln(&body, oneLine(s.Paths[i]))
+	for _, p := range got.Paths[:n] {
+		if !utf8.ValidString(p) { // shown in any way it would name another file, or none
+			s.Unnamed++
+			continue
+		}
+		s.Paths = append(s.Paths, p)
+		fmt.Fprintln(&body, oneLine(p))
 	}
 	more := "no more"
-	if s.Next != "" {
+	switch {
+	case s.Next != "":
 		more = "more at cursor " + s.Next
+	case s.Truncated:
+		more = "not everything was looked at"
 	}
 	if s.Truncated && s.Reason != "" {
 		more += " (cut by the limit on " + s.Reason + ")"
 	}
+	if s.Unnamed > 0 {
+		more += fmt.Sprintf("; %d paths are not UTF-8 and not shown", s.Unnamed)
+	}
 	if s.Skipped > 0 {
 		more += fmt.Sprintf("; %d directories not entered", s.Skipped)
 	}
-	return reply{header: fmt.Sprintf("%d paths; %s", n, more), value: s, body: strings.TrimSuffix(body.String(), "\n"), raw: true}
+	return reply{header: fmt.Sprintf("%d paths; %s", len(s.Paths), more), value: s, body: strings.TrimSuffix(body.String(), "\n"), raw: true}
 }
