@@ -21,11 +21,10 @@ import (
 
 var version = "unversioned"
 
-// init keeps the first thread for main: the runner gives up threads with the file
-// identity of a workspace's owner, and /proc/self shows the first.
-func init() { runtime.LockOSThread() }
-
 func main() {
+	// The first thread is kept: the runner gives up threads with the file identity of a
+	// workspace's owner, and /proc/self shows this one.
+	runtime.LockOSThread()
 	if len(os.Args) != 2 || os.Args[1] != "serve" {
 		fmt.Fprintln(os.Stderr, "codespace-runner", version+": started by codespace only; use codespace")
 		os.Exit(2)
