@@ -200,7 +200,8 @@ func busy(workspace string, h *Holder) error {
 	f := &runner.Fault{Code: runner.WorkspaceBusy, Retryable: true, Message: "workspace " + workspace + " is being changed by another command",
 		Next: "wait for it to exit or terminate it, then try again", Details: map[string]any{"holder": nil}}
 	if h != nil {
-		f.Message = fmt.Sprintf("workspace %s is being changed by %s of pid %d since %s", workspace, h.Kind, h.PID, h.Since.Format(time.RFC3339))
+		f.Message = fmt.Sprintf("workspace %s is being changed by %s %s of pid %d since %s", workspace, h.Kind, h.ProcessID, h.PID, h.Since.Format(time.RFC3339))
+		f.Next = "wait for it to exit, or terminate it if it is yours, then try again"
 		f.Details = map[string]any{"holder": h, "since": h.Since}
 	}
 	return f

@@ -174,6 +174,10 @@ func faultOf(err error, argv []string) error {
 }
 
 func sandboxFault(f *sandbox.Failure) *Fault {
+	if path, is := f.MountBelow(); is {
+		return &Fault{Code: PathEscape, Message: "a mount lies below the workspace: " + path,
+			Next: "have the operator unmount it or register it as a workspace of its own (findmnt shows it); nothing was run", Details: map[string]any{"reason": "mount", "path": path}}
+	}
 	remedy := f.Remedy()
 	return &Fault{Code: SandboxUnavailable, Message: "cannot build the sandbox: " + clientText(f.Error()), Next: remedy.String() + "; nothing was run",
 		Details: map[string]any{"step": f.Step, "index": f.Index, "errno": f.Errno, "knob": remedy.Knob, "show": remedy.Show, "fix": remedy.Fix}}

@@ -18,6 +18,7 @@ const (
 	ProcessNotFound     Code = "PROCESS_NOT_FOUND"
 	ProcessNotTTY       Code = "PROCESS_NOT_TTY"
 	ProcessNotRunning   Code = "PROCESS_NOT_RUNNING"
+	PathEscape          Code = "PATH_ESCAPE"
 	FileOperationFailed Code = "FILE_OPERATION_FAILED"
 	RunnerUnavailable   Code = "RUNNER_UNAVAILABLE"
 	Internal            Code = "INTERNAL"

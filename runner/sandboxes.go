@@ -275,7 +275,9 @@ func (s *sandboxes) helperLocked() (*helper, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		ours.Close()
-		return nil, fmt.Errorf("cannot start the sandbox helper: %w", err)
+		s.log.Error("cannot start the sandbox helper", "error", err)
+		return nil, &Fault{Code: SandboxUnavailable, Message: "codespace-helper cannot be started",
+			Next: "keep codespace, codespace-runner and codespace-helper of one build in one directory; nothing was run", Details: map[string]any{"step": "helper"}}
 	}
 	client, err := sandbox.NewHelper(ours)
 	if err != nil {

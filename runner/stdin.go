@@ -33,6 +33,7 @@ type WriteResult struct {
 type stdin struct {
 	to       io.Writer
 	terminal bool         // the end of input is a character, not a close
+	midLine  bool         // what was written last does not end a line; the pump's alone
 	close    func() error // of a pipe
 
 	wake chan struct{} // holds one: there is something to do
@@ -104,6 +105,8 @@ func (s *stdin) pump() {
 			if _, err := s.to.Write(chunk); err != nil {
 				return // the command closed its side or is gone
 			}
+			last := chunk[len(chunk)-1]
+			s.midLine = last != '\n' && last != '\r' && last != endOfInput
 			continue
 		}
 		if last {
@@ -127,6 +130,9 @@ func (s *stdin) next() (chunk []byte, last bool) {
 }
 
 func (s *stdin) endInput() {
+	if s.terminal && s.midLine { // one only hands the line over as it is (termios(3))
+		s.to.Write([]byte{endOfInput})
+	}
 	if s.terminal {
 		s.to.Write([]byte{endOfInput})
 		return

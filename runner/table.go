@@ -154,7 +154,7 @@ func (r *Runner) find(id string) (*process, error) {
 // NoProcess is the fault of an id that names nothing its caller can see.
 func NoProcess(id string) *Fault {
 	return &Fault{Code: ProcessNotFound, Message: "no process " + quoteID(id),
-		Next: "handles end 15 minutes after the process, with the runner, and beyond the last 64 of a workspace; start it again"}
+		Next: "handles end 15 minutes after the process, with the runner, and beyond the last 64 of a workspace; it may have run: look at what it changed before you start it again"}
 }
 
 // quoteID keeps what a client sent short and printable.

@@ -51,3 +51,12 @@ func Fail(step string, index int, err error) *Failure {
 	}
 	return f
 }
+
+const stepMountBelow = "mount below the workspace"
+
+// MountBelow is the failure of a plan whose workspace has a mount below it, at a
+// relative path: it would show what the operator did not register.
+func (p Plan) MountBelow(path string) *Failure { return &Failure{Step: stepMountBelow, Reason: path} }
+
+// MountBelow is the relative path of such a mount, if that is the failure.
+func (f *Failure) MountBelow() (path string, is bool) { return f.Reason, f.Step == stepMountBelow }

@@ -218,8 +218,12 @@ func (v view) workspace() error {
 	if st.Dev != v.plan.Root.Device || st.Ino != v.plan.Root.Inode {
 		return errors.New("workspace root was replaced while its sandbox was being built")
 	}
-	if below, err := mountBelow(v.plan.Root.Path); err != nil || below != "" {
-		return errors.Join(err, fmt.Errorf("a mount lies below the workspace root: %s", strings.TrimPrefix(below, v.plan.Root.Path+"/")))
+	below, err := mountBelow(v.plan.Root.Path)
+	if err != nil {
+		return err
+	}
+	if below != "" {
+		return v.plan.MountBelow(strings.TrimPrefix(below, v.plan.Root.Path+"/"))
 	}
 	m, err := cloneFD(fd, false)
 	if err != nil {

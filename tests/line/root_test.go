@@ -129,12 +129,13 @@ func TestMountBelowTheRoot(t *testing.T) {
 	need.Root(t)
 	dir := workspace(t)
 	must(t, os.Mkdir(dir+"/below", 0o755))
-	inner := command(t, dir, touch...)
+	inner := command(t, dir, append([]string{"--json"}, touch...)...)
 	line := `mount -t tmpfs none "$0" && exec "$@"`
 	cmd := exec.CommandContext(t.Context(), "sh", append([]string{"-c", line, dir + "/below"}, inner.Args...)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
 	r := finish(t, cmd).wants(t, 125)
-	if !strings.Contains(r.stderr, "mount") || !strings.Contains(r.stderr, "below") || !absent(dir+"/made") {
+	rec := r.record(t)
+	if rec.Error.Code != "PATH_ESCAPE" || rec.Error.Details["reason"] != "mount" || rec.Error.Details["path"] != "below" || !absent(dir+"/made") {
 		t.Errorf("made: %v, stderr %q", !absent(dir+"/made"), r.stderr)
 	}
 	run(t, dir, touch...).wants(t, 0) // the control: here it is not mounted

@@ -7,11 +7,15 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"codespace/tests/need"
 )
 
 func TestRunExitStatus(t *testing.T) {
@@ -160,6 +164,7 @@ type record struct {
 	Receipt     receipt `json:"receipt"`
 	Error       struct {
 		Code, Message string
+		Details       map[string]any
 	} `json:"error"`
 }
 
@@ -267,5 +272,21 @@ func TestRunHere(t *testing.T) {
 	}
 	if _, err := os.Stat(dir + "/made"); err != nil {
 		t.Error(err)
+	}
+}
+
+// Programs that were not kept together are named, and trying again is not advised.
+func TestRunWithoutHelper(t *testing.T) {
+	dir, bin := workspace(t), t.TempDir()
+	for _, name := range []string{"codespace", "codespace-runner"} {
+		b, err := os.ReadFile(need.Binary(t, name))
+		must(t, err)
+		must(t, os.WriteFile(filepath.Join(bin, name), b, 0o755))
+	}
+	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "codespace"), "run", "-w", dir, "--json", "--", "touch", "made")
+	r := finish(t, cmd).wants(t, 125)
+	if rec := r.record(t); rec.Error.Code != "SANDBOX_UNAVAILABLE" || !strings.Contains(rec.Error.Message, "codespace-helper") ||
+		strings.Contains(r.stderr, "try again") || !absent(dir+"/made") {
+		t.Errorf("stderr %q", r.stderr)
 	}
 }

@@ -182,3 +182,17 @@ func pair(t *testing.T) (master, slave *os.File) {
 	t.Cleanup(func() { master.Close() })
 	return master, slave
 }
+
+// The end of input reaches a command on a terminal also behind an unfinished line.
+func TestCloseBehindAnUnfinishedLine(t *testing.T) {
+	s := start(t, workspace(t))
+	for _, data := range []string{"", "line\n", "unfinished"} {
+		id := s.terminal("sh", "-c", "stty -echo; echo up; cat; echo ended")
+		s.until(id, "up")
+		s.call("write_stdin", map[string]any{"process_id": id, "data": data, "close": true})
+		s.exited(id).wants(t, fields{"termination": "exited", "exit_code": 0})
+		if out := string(s.output(id, 0)); !strings.HasSuffix(out, "ended\r\n") || !strings.Contains(out, strings.TrimSpace(data)) {
+			t.Errorf("after %q it printed %q", data, out)
+		}
+	}
+}
