@@ -72,13 +72,9 @@ func (r *Runner) ReadFile(ctx context.Context, req files.ReadRequest) (files.Rea
 	if err != nil {
 		return files.ReadResult{}, fileFault(err)
 	}
-	var page openat2fs.Page
-	if did := fs.owner.do(func() {
-		page, err = fs.Read(ctx, path, openat2fs.Range{Offset: req.Offset, Length: req.Length, StartLine: req.StartLine, LineCount: req.LineCount,
-			Max: req.MaxBytes, Text: req.Text})
-	}); did != nil {
-		return files.ReadResult{}, did
-	}
+	asked := openat2fs.Range{Offset: req.Offset, Length: req.Length, StartLine: req.StartLine, LineCount: req.LineCount,
+		Max: req.MaxBytes, Text: req.Text}
+	page, err := asOwner(fs.owner, func() (openat2fs.Page, error) { return fs.Read(ctx, path, asked) })
 	if err != nil {
 		return files.ReadResult{}, fileFault(err)
 	}
@@ -92,12 +88,8 @@ func (r *Runner) Find(ctx context.Context, req files.FindRequest) (files.FindRes
 	if err != nil {
 		return files.FindResult{}, err
 	}
-	var found openat2fs.Found
-	if did := fs.owner.do(func() {
-		found, err = fs.Find(ctx, openat2fs.Query{Glob: req.Glob, Cursor: req.Cursor, Limit: req.Limit})
-	}); did != nil {
-		return files.FindResult{}, did
-	}
+	asked := openat2fs.Query{Glob: req.Glob, Cursor: req.Cursor, Limit: req.Limit}
+	found, err := asOwner(fs.owner, func() (openat2fs.Found, error) { return fs.Find(ctx, asked) })
 	if err != nil {
 		return files.FindResult{}, fileFault(err)
 	}
@@ -120,10 +112,7 @@ func (r *Runner) Versions(ctx context.Context, req files.VersionsRequest) ([]fil
 			return nil, fileFault(err)
 		}
 	}
-	var all []openat2fs.Versioned
-	if did := fs.owner.do(func() { all, err = fs.Versions(ctx, paths) }); did != nil {
-		return nil, did
-	}
+	all, err := asOwner(fs.owner, func() ([]openat2fs.Versioned, error) { return fs.Versions(ctx, paths) })
 	if err != nil {
 		return nil, fileFault(err)
 	}

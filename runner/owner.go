@@ -12,34 +12,32 @@ import (
 // owner is whose file identity a workspace's files are read with.
 type owner struct{ uid, gid uint32 }
 
-// do does work as the owner: with that uid and gid for files, no other groups and no
-// capabilities, so that it reaches what a command of the workspace reaches and root
+// asOwner does work as the owner: with that uid and gid for files, no other groups and
+// no capabilities, so that it reaches what a command of the workspace reaches and root
 // could read more. A runner that is not the host's root has one identity only.
 //
 // The identity is a thread's (credentials(7)); the thread is given up with it.
-func (o owner) do(work func()) error {
+func asOwner[T any](o owner, work func() (T, error)) (result T, err error) {
 	if !(sandbox.Host{}).Root() {
-		work()
-		return nil
+		return work()
 	}
 	var panicked any
-	done := make(chan error)
+	done := make(chan struct{})
 	go func() {
 		runtime.LockOSThread() // and never unlocked
-		var err error
 		defer func() {
 			panicked = recover()
-			done <- err
+			close(done)
 		}()
 		if err = o.become(); err == nil {
-			work()
+			result, err = work()
 		}
 	}()
-	err := <-done
+	<-done
 	if panicked != nil {
 		panic(panicked) // for who recovers it there
 	}
-	return err
+	return result, err
 }
 
 // become changes the calling thread for good.

@@ -143,10 +143,7 @@ func (s *sandboxes) prepare(b *box, g policy.Grant, st unix.Stat_t) (sandbox.Rec
 	plan.Root, plan.Identity = b.root, who
 	receipt, err := b.helper.Prepare(ctx, plan)
 	if ctx.Err() != nil {
-		s.boxMu.Lock()
-		b.helper.late++
-		s.boxMu.Unlock()
-		s.late(b)
+		s.late(b, 1)
 	}
 	return receipt, err
 }
@@ -158,15 +155,17 @@ const mostLate = 3
 // late is called when a sandbox was not ready in time, or one of its cells. It is
 // not used again. If it is the helper that hangs, that is ended, and all it owns:
 // else the commands of other workspaces, and those that run in this one, go on.
-func (s *sandboxes) late(b *box) {
+// stuck counts builds that may never end.
+func (s *sandboxes) late(b *box, stuck int) {
 	s.boxMu.Lock()
+	b.helper.late += stuck
 	s.retireLocked(b)
-	stuck := b.helper.late >= mostLate
+	full := b.helper.late >= mostLate
 	s.boxMu.Unlock()
 	s.log.Error("a sandbox was not ready in time", "sandbox", b.id)
 	ctx, cancel := context.WithTimeout(context.Background(), helperTimeout)
 	defer cancel()
-	if err := b.helper.Release(ctx, "none"); err != nil || stuck {
+	if err := b.helper.Release(ctx, "none"); err != nil || full {
 		s.log.Error("the sandbox helper hangs and is ended", "error", err)
 		b.helper.cmd.Process.Kill()
 	}
@@ -181,7 +180,7 @@ func (s *sandboxes) cell(ctx context.Context, b *box, w sandbox.Wish) (*sandbox.
 	defer cancel()
 	c, err := b.helper.Cell(ctx, b.id, w)
 	if errors.Is(err, errCellLate) {
-		s.late(b)
+		s.late(b, 0)
 	}
 	var f *sandbox.Failure
 	if errors.As(err, &f) { // a sandbox that makes no cells is replaced

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -55,8 +56,11 @@ The exit status is the command's own, or
 	}
 	flags.register(cmd)
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		ours, _, _ := strings.Cut(strings.Join(os.Args, "\x00")+"\x00", "\x00--\x00")
-		flags.json = strings.Contains(ours+"\x00", "\x00--json\x00") // it may stand behind what is wrong
+		ours := os.Args
+		if end := slices.Index(ours, "--"); end >= 0 {
+			ours = ours[:end]
+		}
+		flags.json = slices.Contains(ours, "--json") // it may stand behind what is wrong
 		return flags.conclude(usage{err})
 	})
 	cmd.Flags().SetInterspersed(false)
