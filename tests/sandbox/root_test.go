@@ -160,7 +160,7 @@ func TestMountBelowIsRefused(t *testing.T) {
 		}
 		const script = `mount -t tmpfs none "$0" && exec "$@"` // in a mount namespace of the helper's own
 		h := startHelper(t, unshare, "--mount", "sh", "-c", script, below)
-		h.refused(h.plan(dir), "workspace", "a mount lies below the workspace root: "+name)
+		h.refused(h.plan(dir), "mount below the workspace", name)
 		beside := dir + "r" // begins with the same letters
 		if err := os.Mkdir(beside, 0o755); err != nil {
 			t.Fatal(err)
