@@ -245,6 +245,7 @@ func (s *session) output(id string, cursor int64) []byte {
 func (s *session) until(id, text string) int64 {
 	s.t.Helper()
 	var all []byte
+	deadline := time.Now().Add(soon)
 	for cursor := int64(0); ; {
 		a, chunk := s.page(id, cursor)
 		all, cursor = append(all, chunk...), a.number("cursor")
@@ -253,6 +254,9 @@ func (s *session) until(id, text string) int64 {
 		}
 		if a.text("eof") == "true" {
 			s.t.Fatalf("the output ends without %q: %q", text, all)
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatalf("not within %v: %q; there is %q", soon, text, all)
 		}
 	}
 }

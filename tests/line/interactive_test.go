@@ -16,10 +16,11 @@ func TestPythonAtAPrompt(t *testing.T) {
 	d.answers("... ", "\n")
 	d.answers(">>> ", "twice('ab')\n")
 	d.expect("'abab'\r\n")
-	d.answers(">>> ", "import os, signal; os.get_terminal_size()\n")
+	d.answers(">>> ", "import os, time; os.get_terminal_size()\n")
 	d.expect("columns=80, lines=24")
-	// Caught, because CPython ends by SIGINT if it ever was interrupted otherwise.
-	d.answers(">>> ", `exec("try:\n print('up' + '!')\n signal.pause()\nexcept KeyboardInterrupt:\n print('inter' + 'rupted')")`+"\n")
+	// Caught, because CPython ends by SIGINT if it ever was interrupted otherwise, and
+	// in short sleeps, because one that comes just before a pause would leave it waiting.
+	d.answers(">>> ", `exec("try:\n print('up' + '!')\n while True: time.sleep(0.1)\nexcept KeyboardInterrupt:\n print('inter' + 'rupted')")`+"\n")
 	d.answers("up!", "\x03")
 	d.expect("interrupted")
 	d.answers(">>> ", "\x04") // the end of input, as a terminal has it

@@ -48,18 +48,6 @@ func TestTerminal(t *testing.T) {
 	s.types(id, "x").refused(t, "PROCESS_NOT_RUNNING")
 }
 
-func TestJobControlInBash(t *testing.T) {
-	s := start(t, workspace(t))
-	id := s.terminal("bash", "--norc", "-i")
-	s.types(id, "set -b; sleep 100 & jobs; fg\n")
-	s.until(id, "Running")
-	s.types(id, "\x03") // ^C reaches the job in the foreground, not the shell
-	s.types(id, "echo over:$?\n")
-	s.until(id, "over:130")
-	s.types(id, "exit 5\n")
-	s.exited(id).wants(t, fields{"termination": "exited", "exit_code": 5})
-}
-
 // What is typed at a terminal is data, also when it looks like an order to one.
 func TestEscapeSequencesAreData(t *testing.T) {
 	s := start(t, workspace(t))
