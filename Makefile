@@ -24,9 +24,9 @@ help: ## list the targets
 setup: ## install what building and testing need from the system
 	@bash .ci/setup
 
-build: setup ## build bin/codespace, bin/codespace-runner, bin/codespace-helper
+build: setup ## build the four programs in bin/
 	@mkdir -p bin
-	CGO_ENABLED=0 $(BUILD) -ldflags '$(STAMP)' -o bin/ ./cmd/codespace ./cmd/codespace-runner
+	CGO_ENABLED=0 $(BUILD) -ldflags '$(STAMP)' -o bin/ ./cmd/codespace ./cmd/codespace-runner ./cmd/codespace-patch
 	CGO_ENABLED=1 $(BUILD) -tags "$(TAGS)" -ldflags '$(STAMP) -linkmode external -extldflags "-static"' -o bin/ ./cmd/codespace-helper
 
 test: build format boundary ## everything: the suite as root and as a plain user

@@ -43,7 +43,7 @@ func (g *Gateway) Exec(ctx context.Context, p Principal, a ExecArguments) (Dispa
 		return Dispatch{}, fault(err, runner.Unauthorized)
 	}
 	id := mint()
-	lease, err := g.lease(grant, id)
+	lease, err := g.lease(grant, Holder{Kind: "exec", ProcessID: id})
 	if err != nil {
 		return Dispatch{}, err
 	}

@@ -41,6 +41,10 @@ type Gateway struct {
 	closed bool
 	execs  map[string]*exec // by process id
 	seq    uint64
+
+	applying sync.WaitGroup // patches; added to under mu, unless closed
+	keys
+	books
 }
 
 // exec is what the gateway keeps of a command: whose it is and its lease.
@@ -65,19 +69,41 @@ func (e *exec) end() {
 	}
 }
 
-// New returns a gateway of the registry's workspaces.
-func New(registry *policy.Registry, start Start, log *slog.Logger) *Gateway {
-	return &Gateway{registry: registry, start: start, log: log, execs: map[string]*exec{}}
+// New returns a gateway of the registry's workspaces. Without open it takes no patches.
+func New(registry *policy.Registry, start Start, open OpenLedger, log *slog.Logger) *Gateway {
+	return &Gateway{registry: registry, start: start, log: log, execs: map[string]*exec{}, books: books{openLedger: open}}
 }
 
-// Close ends the runner and with it every command, and waits for it.
+// beginPatch is to be followed by applying.Done.
+func (g *Gateway) beginPatch() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return ending()
+	}
+	g.applying.Add(1)
+	return nil
+}
+
+// Close waits for patches that are being applied, ends the runner and with it every
+// command, and waits for it.
 func (g *Gateway) Close() {
 	g.mu.Lock()
 	g.closed = true
 	child := g.child
 	g.mu.Unlock()
+	defer g.closeBook()
 	if child == nil {
 		return
+	}
+	done := make(chan struct{})
+	go func() {
+		g.applying.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(stopTimeout):
 	}
 	child.Client.Close()
 	hung := time.AfterFunc(stopTimeout, func() { child.Kill() })
@@ -103,7 +129,7 @@ func (g *Gateway) runner(ctx context.Context) (*wire.Child, error) {
 	child, closed := g.child, g.closed
 	g.mu.Unlock()
 	if closed {
-		return nil, &runner.Fault{Code: runner.RunnerUnavailable, Message: "codespace is ending", Next: "start it again"}
+		return nil, ending()
 	}
 	if child != nil && !child.Client.Lost() {
 		return child, nil
@@ -125,6 +151,10 @@ func (g *Gateway) runner(ctx context.Context) (*wire.Child, error) {
 	})
 	go g.bury(child)
 	return child, nil
+}
+
+func ending() error {
+	return &runner.Fault{Code: runner.RunnerUnavailable, Message: "codespace is ending", Next: "start it again"}
 }
 
 // bury waits for a runner's end and forgets what it had: its commands ended with

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -25,7 +26,7 @@ import (
 
 // Holder says who has a lease and since when.
 type Holder struct {
-	Kind      string    `json:"kind"` // "exec"
+	Kind      string    `json:"kind"` // "exec", "patch" or "recovery" of a patch
 	ProcessID string    `json:"process_id,omitempty"`
 	PID       int       `json:"pid"` // of the gateway that holds it
 	UID       int       `json:"uid"`
@@ -48,8 +49,8 @@ type Lease struct {
 	over    bool
 }
 
-// lease takes the workspace's mutation lease for a command that may write.
-func (g *Gateway) lease(grant policy.Grant, processID string) (*Lease, error) {
+// lease takes the workspace's mutation lease for what may write.
+func (g *Gateway) lease(grant policy.Grant, h Holder) (*Lease, error) {
 	if grant.Access != policy.AccessWrite {
 		return nil, nil
 	}
@@ -57,7 +58,8 @@ func (g *Gateway) lease(grant policy.Grant, processID string) (*Lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := take(name, Holder{Kind: "exec", ProcessID: processID, PID: os.Getpid(), UID: os.Getuid(), Since: time.Now().UTC()})
+	h.PID, h.UID, h.Since = os.Getpid(), os.Getuid(), time.Now().UTC()
+	l, err := take(name, h)
 	if err == nil || !errors.Is(err, syscall.EADDRINUSE) {
 		return l, err
 	}
@@ -190,18 +192,25 @@ func ask(name string) *Holder {
 	defer c.Close()
 	c.SetReadDeadline(time.Now().Add(askTimeout))
 	var h Holder
-	if err := json.NewDecoder(io.LimitReader(c, 4096)).Decode(&h); err != nil || h.Kind != "exec" {
+	if err := json.NewDecoder(io.LimitReader(c, 4096)).Decode(&h); err != nil || !slices.Contains(holders, h.Kind) {
 		return nil // some other program has the name, or says what a holder would not
 	}
 	return &h
 }
 
+// holders are the kinds of a Holder.
+var holders = []string{"exec", "patch", "recovery"}
+
 func busy(workspace string, h *Holder) error {
-	f := &runner.Fault{Code: runner.WorkspaceBusy, Retryable: true, Message: "workspace " + workspace + " is being changed by another command",
-		Next: "wait for it to exit or terminate it, then try again", Details: map[string]any{"holder": nil}}
+	f := &runner.Fault{Code: runner.WorkspaceBusy, Retryable: true, Message: "workspace " + workspace + " is being changed by somebody else",
+		Next: "wait for it to end, then try again", Details: map[string]any{"holder": nil}}
 	if h != nil {
-		f.Message = fmt.Sprintf("workspace %s is being changed by %s %s of pid %d since %s", workspace, h.Kind, h.ProcessID, h.PID, h.Since.Format(time.RFC3339))
-		f.Next = "wait for it to exit, or terminate it if it is yours, then try again"
+		who := "a " + h.Kind
+		if h.Kind == "exec" {
+			who = "exec " + h.ProcessID
+			f.Next = "wait for it to exit, or terminate it if it is yours, then try again"
+		}
+		f.Message = fmt.Sprintf("workspace %s is being changed by %s of pid %d since %s", workspace, who, h.PID, h.Since.Format(time.RFC3339))
 		f.Details = map[string]any{"holder": h, "since": h.Since}
 	}
 	return f

@@ -193,7 +193,7 @@ func TestWriteWhileNamesAreExchanged(t *testing.T) {
 			return true
 		}
 		defer d.Close()
-		temp, err := d.CreateTemp()
+		temp, err := d.CreateTemp(openat2fs.TempName())
 		if err != nil {
 			return true
 		}

@@ -16,3 +16,6 @@ func GlobMatches(unsafeGlob, path string) (matches, ok bool) {
 	}
 	return g.file(&at, []byte(names[len(names)-1])), true
 }
+
+// PageBytes is the bound of one page.
+const PageBytes = pageBytes

@@ -5,8 +5,8 @@ import (
 	"context"
 )
 
-// PageBytes is the most a page holds where Range.Max does not say.
-const PageBytes = 65_536
+// pageBytes is the most a page holds where Range.Max does not say.
+const pageBytes = 65_536
 
 // Range is the part of a file that is asked for: bytes, or lines where StartLine
 // is not 0. A line ends with its LF; the last one may lack it.
@@ -15,7 +15,7 @@ type Range struct {
 	Length int64 // bytes; 0: to the end
 	// StartLine counts from 1. LineCount 0 is to the end.
 	StartLine, LineCount int64
-	// Max is the most bytes of the page, whatever was asked; 0 is PageBytes.
+	// Max is the most bytes of the page, whatever was asked; 0 is pageBytes.
 	Max int64
 	// Text keeps the end of a page from splitting a UTF-8 sequence: the page is
 	// shorter, or, where that would leave nothing, up to 3 bytes longer.
@@ -38,7 +38,7 @@ type Page struct {
 // INVALID_ARGUMENT, at the end an empty page. Anything but a regular file is
 // SPECIAL_FILE_REJECTED or SYMLINK_REJECTED at once, never a wait.
 func (r *Root) Read(ctx context.Context, p Path, asked Range) (Page, error) {
-	asked.Max = min(cmp.Or(asked.Max, PageBytes), r.limits.HashBytes)
+	asked.Max = min(cmp.Or(asked.Max, pageBytes), r.limits.HashBytes)
 	if !asked.meant() {
 		return Page{}, &Error{Code: InvalidArgument, Op: "read", Path: p.String(), Reason: "its range is negative, or names bytes and lines"}
 	}

@@ -67,7 +67,37 @@ func Open(path string, want Identity, limits Limits) (*Root, error) {
 		return nil, &Error{Code: FileOperationFailed, Op: "open the root", Path: ".",
 			Reason: fmt.Sprintf("another directory stands at its path: device %d inode %d, not %d and %d", got.Device, got.Inode, want.Device, want.Inode)}
 	}
-	return &Root{fd: fd, nodev: nodev(fd), limits: limits.filled(), turns: make(chan struct{}, atOnce)}, nil
+	return newRoot(fd, limits), nil
+}
+
+// Adopt makes a root of the handle of a directory (O_PATH) that another process has
+// opened, and owns it.
+func Adopt(fd int, limits Limits) (*Root, error) {
+	st, err := statOf(fd)
+	if err != nil {
+		return nil, fail("look at the root", ".", err)
+	}
+	if st.Kind != Directory {
+		return nil, fail("use the root", ".", unix.ENOTDIR)
+	}
+	return newRoot(fd, limits), nil
+}
+
+func newRoot(fd int, limits Limits) *Root {
+	return &Root{fd: fd, nodev: nodev(fd), limits: limits.filled(), turns: make(chan struct{}, atOnce)}
+}
+
+// Dup is another descriptor of the handle, for a process that is to Adopt it.
+func (r *Root) Dup() (int, error) {
+	if err := r.enter(context.Background()); err != nil {
+		return -1, err
+	}
+	defer r.leave()
+	fd, err := unix.FcntlInt(uintptr(r.fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return -1, fail("use the root", ".", err)
+	}
+	return fd, nil
 }
 
 // nodev says whether the mount of a handle opens no devices (statfs(2)).

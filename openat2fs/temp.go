@@ -33,9 +33,15 @@ type Temp struct {
 	fd int
 }
 
-// CreateTemp makes an empty file of mode 0600 with a name nobody can guess.
-func (d *Dir) CreateTemp() (*Temp, error) {
-	name := Name{temporaryMark + rand.Text()}
+// TempName makes a new name for CreateTemp, which nobody can guess.
+func TempName() Name { return Name{temporaryMark + rand.Text()} }
+
+// CreateTemp makes an empty file of mode 0600. Its name must be one of TempName;
+// where anything has it already the error is EEXIST.
+func (d *Dir) CreateTemp(name Name) (*Temp, error) {
+	if !isTemporary([]byte(name.text)) {
+		return nil, &Error{Code: InvalidArgument, Op: "make", Path: d.at(name).path, Reason: "it is no name of a temporary"}
+	}
 	fd, err := lookup{dir: d.fd, name: name.text, mode: 0o600,
 		flags: unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW}.open()
 	if err != nil {

@@ -20,7 +20,7 @@ func name(t testing.TB, text string) openat2fs.Name {
 // replace writes a file as a patch does.
 func replace(t testing.TB, d *openat2fs.Dir, target, content string) {
 	t.Helper()
-	temp, err := d.CreateTemp()
+	temp, err := d.CreateTemp(openat2fs.TempName())
 	must(t, err)
 	_, err = temp.Write([]byte(content))
 	must(t, err)
@@ -69,7 +69,7 @@ func TestReplace(t *testing.T) {
 	must(t, err)
 	defer parent.Close()
 	must(t, parent.Rmdir(name(t, "c")))
-	if _, err := d.CreateTemp(); codeOf(err) != openat2fs.FileNotFound {
+	if _, err := d.CreateTemp(openat2fs.TempName()); codeOf(err) != openat2fs.FileNotFound {
 		t.Errorf("in a removed directory: %v", err)
 	}
 }
@@ -79,7 +79,7 @@ func TestTempsAreHiddenAndHarmless(t *testing.T) {
 	d, err := g.root.OpenDir(context.Background(), openat2fs.Path{})
 	must(t, err)
 	defer d.Close()
-	temp, err := d.CreateTemp()
+	temp, err := d.CreateTemp(openat2fs.TempName())
 	must(t, err)
 	defer temp.Close()
 	must(t, temp.SetOwner(os.Geteuid(), os.Getegid()))

@@ -20,8 +20,14 @@ const (
 	ProcessNotRunning   Code = "PROCESS_NOT_RUNNING"
 	PathEscape          Code = "PATH_ESCAPE"
 	FileOperationFailed Code = "FILE_OPERATION_FAILED"
-	RunnerUnavailable   Code = "RUNNER_UNAVAILABLE"
-	Internal            Code = "INTERNAL"
+	InvalidPatch        Code = "INVALID_PATCH"
+
+	OperationKeyConflict Code = "OPERATION_KEY_CONFLICT"
+	OperationNotFound    Code = "OPERATION_NOT_FOUND"
+	LedgerUnavailable    Code = "LEDGER_UNAVAILABLE"
+
+	RunnerUnavailable Code = "RUNNER_UNAVAILABLE"
+	Internal          Code = "INTERNAL"
 )
 
 // Fault is an error with a stable code. Message says what happened and names
@@ -33,6 +39,8 @@ type Fault struct {
 	Next      string         `json:"next,omitempty"`
 	Retryable bool           `json:"retryable"`
 	Details   map[string]any `json:"details,omitempty"`
+
+	OperationID string `json:"operation_id,omitempty"` // of the patch it is about, once that is recorded
 }
 
 func (f *Fault) Error() string {

@@ -24,6 +24,7 @@ type Runner struct {
 	log      *slog.Logger
 	sandboxes
 	roots
+	patches
 
 	mu        sync.Mutex // guards what follows
 	processes map[string]*process
@@ -37,6 +38,7 @@ type Runner struct {
 // Place is where a runner finds itself: what it starts sandboxes with.
 type Place struct {
 	Helper   string   // absolute path of codespace-helper
+	Patcher  string   // of codespace-patch
 	Lifeline *os.File // reading end of a pipe that hangs up when the gateway is gone
 	Instance *Instance
 }
@@ -45,6 +47,7 @@ type Place struct {
 func New(registry *policy.Registry, at Place, log *slog.Logger) *Runner {
 	return &Runner{
 		registry: registry, log: log, processes: map[string]*process{}, live: map[string]int{}, tell: func(Ended) {},
+		patches:   patches{patchProgram: at.Patcher, plans: map[string]*patcher{}},
 		sandboxes: sandboxes{helperPath: at.Helper, instance: at.Instance, lifeline: at.Lifeline, registry: registry, log: log, boxes: map[string]*box{}},
 	}
 }
@@ -68,6 +71,7 @@ func (r *Runner) Close() {
 	}
 	r.mu.Unlock()
 	r.running.Wait()
+	r.closePatches()
 	r.sandboxes.close()
 }
 

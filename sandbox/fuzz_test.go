@@ -12,9 +12,9 @@ import (
 // FuzzRequest sends one datagram to the service. It answers or ends; it does not
 // panic, and no plan that is open reaches the builder.
 func FuzzRequest(f *testing.F) {
-	f.Add([]byte(`{"version":2,"id":1,"verb":"release","sandbox":"a"}`))
-	f.Add([]byte(`{"version":2,"id":2,"verb":"cell","sandbox":"a","writable":true}`))
-	f.Add([]byte(`{"version":2,"id":3,"verb":"prepare","plan":{"id":"a","root":{"path":"/srv","device":1,"inode":2},` +
+	f.Add([]byte(`{"version":3,"id":1,"verb":"release","sandbox":"a"}`))
+	f.Add([]byte(`{"version":3,"id":2,"verb":"cell","sandbox":"a","writable":true}`))
+	f.Add([]byte(`{"version":3,"id":3,"verb":"prepare","plan":{"id":"a","root":{"path":"/srv","device":1,"inode":2},` +
 		`"identity":{"host_uid":7,"host_gid":7},"limits":{"memory":1,"pids":1,"open_files":1},"tmp_bytes":1,"shm_bytes":1}}`))
 	f.Add([]byte(`{"version":9}`))
 	f.Fuzz(func(t *testing.T, request []byte) {

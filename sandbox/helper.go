@@ -94,6 +94,14 @@ func (h *Helper) Cell(ctx context.Context, sandbox string, w Wish) (*Cell, error
 	return newCell(a, w)
 }
 
+// PatchFilter is the system-call filter of a patch helper: an array of struct
+// sock_filter.
+func (h *Helper) PatchFilter(ctx context.Context) ([]byte, error) {
+	a, err := h.call(ctx, request{Verb: verbFilter})
+	message.CloseAll(a.files)
+	return a.reply.Filter, err
+}
+
 // Release puts a sandbox away with everything that still runs in it. To release
 // one that does not exist succeeds: a helper that answers that is not hung.
 func (h *Helper) Release(ctx context.Context, sandbox string) error {

@@ -16,7 +16,7 @@ import (
 // A request that could mean anything else ends the service, and nothing is asked
 // of the builder.
 func TestServiceEndsAtBreach(t *testing.T) {
-	const release = `{"version":2,"id":1,"verb":"release","sandbox":"a"}`
+	const release = `{"version":3,"id":1,"verb":"release","sandbox":"a"}`
 	cases := []struct {
 		name, request string
 		descriptors   int
@@ -27,7 +27,7 @@ func TestServiceEndsAtBreach(t *testing.T) {
 		{"two values", release + release, 0, "cannot read request"},
 		{"cut short", release[:len(release)-1], 0, "cannot read request"},
 		{"wrong type", strings.Replace(release, `"id":1`, `"id":"1"`, 1), 0, "cannot read request"},
-		{"no version", strings.Replace(release, `"version":2,`, "", 1), 0, "version 0"},
+		{"no version", strings.Replace(release, `"version":3,`, "", 1), 0, "version 0"},
 		{"newer version", strings.Replace(release, `:2,`, ":3,", 1), 0, "version 3"},
 		{"older version", strings.Replace(release, `:2,`, ":1,", 1), 0, "version 1"},
 		{"a descriptor", release, 1, "1 descriptors"},
@@ -84,11 +84,11 @@ func send(t *testing.T, to *os.File, content string, n int) {
 // A request that is understood and cannot be served is answered.
 func TestServiceAnswersWhatItCannotServe(t *testing.T) {
 	for _, request := range []string{
-		`{"version":2,"id":7,"verb":"destroy"}`,
-		`{"version":2,"id":7}`,
-		`{"version":2,"id":7,"verb":"prepare"}`,
-		`{"version":2,"id":7,"verb":"prepare","plan":null}`,
-		`{"version":2,"id":7,"verb":"prepare","plan":{}}`,
+		`{"version":3,"id":7,"verb":"destroy"}`,
+		`{"version":3,"id":7}`,
+		`{"version":3,"id":7,"verb":"prepare"}`,
+		`{"version":3,"id":7,"verb":"prepare","plan":null}`,
+		`{"version":3,"id":7,"verb":"prepare","plan":{}}`,
 	} {
 		var answer struct {
 			ID     uint64           `json:"id"`
@@ -119,7 +119,7 @@ func TestServiceEndsDuringWork(t *testing.T) {
 			return sandbox.Made{Files: []*os.File{made}}, nil
 		}
 		ours, served := serve(t, b)
-		send(t, ours, `{"version":2,"id":1,"verb":"cell","sandbox":"a"}`, 0)
+		send(t, ours, `{"version":3,"id":1,"verb":"cell","sandbox":"a"}`, 0)
 		await(t, working)
 		ours.Close()
 		if err := await(t, served); !errors.Is(err, io.EOF) {

@@ -11,6 +11,8 @@ package sandbox
 //	      | Failed(...)                          is read back
 //	  Release(sandbox) ────────────────────▶  the factory ends, and all of it
 //	  ◀──────────────────────────── Released
+//	  PatchFilter ─────────────────────────▶  libseccomp compiles it
+//	  ◀────────────────────── Filter(program)
 //
 // A sandbox comes with a pidfd of its PID 1, the factory: by it the runner ends a
 // factory whose helper died and that does not notice (it may be stopped). A cell's
@@ -36,7 +38,7 @@ import (
 
 // protocolVersion is the version of the preparation protocol. Each request
 // carries it and another one is refused before any work.
-const protocolVersion = 2
+const protocolVersion = 3
 
 type verb string
 
@@ -44,6 +46,7 @@ const (
 	verbPrepare verb = "prepare"
 	verbCell    verb = "cell"
 	verbRelease verb = "release"
+	verbFilter  verb = "compile the filter of a patch helper"
 )
 
 // Wish is what a cell is asked to be.
@@ -68,6 +71,7 @@ type reply struct {
 	Receipt Receipt  `json:"receipt,omitzero"`
 	Leaf    Leaf     `json:"leaf,omitzero"`
 	PID     int      `json:"pid,omitempty"`
+	Filter  []byte   `json:"filter,omitempty"`
 }
 
 // Made is a cell that is locked down. Files are its socket, the pidfd of its PID 1
@@ -85,6 +89,8 @@ type Builder struct {
 	Prepare func(Plan) (Receipt, *os.File, error)
 	Cell    func(sandbox string, w Wish) (Made, error)
 	Release func(sandbox string) error
+
+	PatchFilter func() ([]byte, error) // the system-call filter of a patch helper
 }
 
 // Serve answers requests on the inherited socket until the runner is gone.
@@ -181,6 +187,8 @@ func (b Builder) answer(r request) answer {
 		a.reply.Receipt, a.reply.Leaf, a.reply.PID, a.files = m.Receipt, m.Leaf, m.PID, m.Files
 	case r.Verb == verbRelease:
 		err = b.Release(r.Sandbox)
+	case r.Verb == verbFilter:
+		a.reply.Filter, err = b.PatchFilter()
 	default:
 		err = fmt.Errorf("cannot serve request %q", r.Verb)
 	}

@@ -293,7 +293,7 @@ func TestBothSidesCheckThePlan(t *testing.T) {
 	if _, err := h.Prepare(t.Context(), bad); err == nil || !strings.Contains(err.Error(), "host id 0") {
 		t.Errorf("the runner's side: %v", err)
 	}
-	const text = `{"version":2,"id":9,"verb":"prepare","plan":{"id":"a","root":{"path":"/srv"}}}`
+	const text = `{"version":3,"id":9,"verb":"prepare","plan":{"id":"a","root":{"path":"/srv"}}}`
 	if answer := ask(t, forbidden(t), text); !strings.Contains(answer, `"id":9`) || !strings.Contains(answer, `"failed":{"step":"prepare"`) {
 		t.Errorf("the helper's side: %s", answer)
 	}

@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 
+	"codespace/helper/seccomp"
 	"codespace/sandbox"
 )
 
@@ -20,7 +21,7 @@ func main() {
 		os.Exit(2)
 	}
 	b := &builder{stage: os.Args[2], lifeline: os.NewFile(4, "lifeline"), boxes: map[string]*box{}}
-	err := sandbox.Serve(os.NewFile(3, "preparation"), sandbox.Builder{Prepare: b.prepare, Cell: b.cell, Release: b.release})
+	err := sandbox.Serve(os.NewFile(3, "preparation"), sandbox.Builder{Prepare: b.prepare, Cell: b.cell, Release: b.release, PatchFilter: seccomp.CompilePatch})
 	b.close()
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) { // the runner is gone
 		fmt.Fprintln(os.Stderr, "codespace-helper:", err)

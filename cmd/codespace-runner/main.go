@@ -60,7 +60,7 @@ func serve() error {
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	r := runner.New(registry, runner.Place{
-		Helper: filepath.Join(filepath.Dir(self), "codespace-helper"), Lifeline: lifeline, Instance: instance,
+		Helper: filepath.Join(filepath.Dir(self), "codespace-helper"), Patcher: filepath.Join(filepath.Dir(self), "codespace-patch"), Lifeline: lifeline, Instance: instance,
 	}, log)
 	defer instance.Remove() // if the gateway did not live to do it
 	defer r.Close()
@@ -73,7 +73,8 @@ func serve() error {
 	peer := wire.Peer{PID: os.Getppid(), Digest: settings.Digest(registry)}
 	err = wire.Serve(ctx, listener, peer, wire.Handler{
 		Exec: r.Exec, Read: r.Read, Status: r.Status, Terminate: r.Terminate, Signal: r.Signal,
-		Write: r.Write, Resize: r.Resize, List: r.List, Support: r.Support, ReadFile: r.ReadFile, Find: r.Find, Versions: r.Versions, Subscribe: r.Subscribe,
+		Write: r.Write, Resize: r.Resize, List: r.List, Support: r.Support, ReadFile: r.ReadFile, Find: r.Find, Versions: r.Versions,
+		PlanPatch: r.PlanPatch, ApplyPatch: r.ApplyPatch, DropPlan: r.DropPlan, SettlePatch: r.SettlePatch, Subscribe: r.Subscribe,
 	})
 	if errors.Is(err, context.Canceled) {
 		return nil

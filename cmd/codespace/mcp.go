@@ -62,5 +62,6 @@ func serveMCP(cmd *cobra.Command, flags *mcpFlags) error {
 	if flags.config == "" && !flags.strict {
 		log.Info("enforcement is best-effort: a limit this host cannot enforce is named in workspace_info; --strict refuses instead")
 	}
+	v.settle(ctx, log)
 	return mcpserver.New(v.Gateway, log, version).ServeLines(ctx, os.Stdin, os.Stdout, gateway.Principal{Name: "stdio"})
 }

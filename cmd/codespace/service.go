@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"codespace/gateway"
+	"codespace/ledger"
 	"codespace/policy"
 	"codespace/runner"
 	"codespace/runner/wire"
@@ -46,8 +47,23 @@ func open(s runner.Settings, log *slog.Logger) (*service, error) {
 		p := program
 		p.OnEnded = onEnded
 		return wire.Spawn(ctx, p)
-	}, log)
+	}, v.openLedger, log)
 	return v, nil
+}
+
+func (v *service) openLedger(ctx context.Context) (*ledger.Ledger, error) {
+	return ledger.Open(ctx, v.registry.State.Dir)
+}
+
+// settle brings to an end what an earlier codespace left in the middle of a patch,
+// before anybody is served. A ledger that is not there has nothing in it.
+func (v *service) settle(ctx context.Context, log *slog.Logger) {
+	if _, err := os.Stat(filepath.Join(v.registry.State.Dir, "ledger.db")); err != nil {
+		return
+	}
+	if err := v.Recover(ctx); err != nil {
+		log.Error("not everything in the ledger could be settled", "error", err)
+	}
 }
 
 // close ends every command, the runner and the run directory.

@@ -38,6 +38,16 @@ func (a arguments) list(key string) []string {
 	return list
 }
 
+// texts is an object of strings.
+func (a arguments) texts(key string) map[string]string {
+	fields, _ := a[key].(map[string]any)
+	texts := make(map[string]string, len(fields))
+	for name, value := range fields {
+		texts[name], _ = value.(string)
+	}
+	return texts
+}
+
 // problem is why arguments do not fit their schema.
 type problem struct {
 	path  string // ".key", ".key[3]"; "" for the arguments as a whole

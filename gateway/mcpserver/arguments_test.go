@@ -130,6 +130,8 @@ func TestForbiddenArgumentsAreUnknown(t *testing.T) {
 		"read":              `"workspace_id":"w","path":"a"`,
 		"find":              `"workspace_id":"w"`,
 		"version":           `"workspace_id":"w","paths":["a"]`,
+		"apply_patch":       `"workspace_id":"w","patch":"p","expected_versions":{"a":"absent"}`,
+		"operation_status":  `"operation_id":"op"`,
 		"process_status":    `"process_id":"p"`,
 		"terminate_process": `"process_id":"p"`,
 		"write_stdin":       `"process_id":"p","data":"x"`,

@@ -107,5 +107,6 @@ func errorObject(f *runner.Fault, message string, details map[string]any) (json.
 		Message   string         `json:"message"`
 		Retryable bool           `json:"retryable"`
 		Details   map[string]any `json:"details"`
-	}{f.Code, message, f.Retryable, details})
+		Operation string         `json:"operation_id,omitempty"`
+	}{f.Code, message, f.Retryable, details, f.OperationID})
 }

@@ -18,7 +18,8 @@ type schema struct {
 	Description          string             `json:"description"`
 	Properties           map[string]*schema `json:"properties"`
 	Required             []string           `json:"required"`
-	AdditionalProperties *bool              `json:"additionalProperties"` // only false
+	AdditionalProperties *others            `json:"additionalProperties"`
+	MaxProperties        *int64             `json:"maxProperties"`
 	Items                *schema            `json:"items"`
 	Enum                 []string           `json:"enum"`
 	Minimum              *int64             `json:"minimum"`
@@ -27,6 +28,17 @@ type schema struct {
 	MaxLength            *int64             `json:"maxLength"`
 	MinItems             *int64             `json:"minItems"`
 	MaxItems             *int64             `json:"maxItems"`
+}
+
+// others is the schema of members that have none of their own; false allows none.
+type others struct{ *schema }
+
+func (o *others) UnmarshalJSON(text []byte) error {
+	if string(text) == "false" {
+		return nil
+	}
+	o.schema = mustSchema(string(text))
+	return nil
 }
 
 // mustSchema reads a schema that is part of the program.
@@ -64,9 +76,15 @@ func (s *schema) object(raw json.RawMessage) (any, *problem) {
 	if err != nil {
 		return nil, &problem{text: err.Error(), next: "send the arguments the schema names, each once"}
 	}
+	if p := within("members", int64(len(fields)), nil, s.MaxProperties); p != nil {
+		return nil, p
+	}
 	values := make(map[string]any, len(fields))
 	for _, f := range fields {
 		property := s.Properties[f.key]
+		if property == nil && s.AdditionalProperties != nil {
+			property = s.AdditionalProperties.schema
+		}
 		if property == nil {
 			return nil, s.unknown(f.key)
 		}

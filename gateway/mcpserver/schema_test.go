@@ -58,12 +58,12 @@ func TestEveryToolSaysEverything(t *testing.T) {
 
 // inputKeywords are all that an input schema may say.
 var inputKeywords = []string{"type", "description", "properties", "required", "additionalProperties", "items", "enum",
-	"minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems"}
+	"minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "maxProperties"}
 
 func TestInputSchemas(t *testing.T) {
 	banned := []string{"cwd", "env", "timeout", "tty_size", "environment_id", "network", "profile", "approved"}
 	for _, tool := range listedTools(t) {
-		if tool.InputSchema["type"] != "object" {
+		if tool.InputSchema["type"] != "object" || tool.InputSchema["additionalProperties"] != false {
 			t.Errorf("%s: the root is no plain object", tool.Name)
 		}
 		walkInput(t, tool.Name, tool.InputSchema)
@@ -98,7 +98,12 @@ func walkInput(t *testing.T, path string, node any) {
 	}
 	switch schema["type"] {
 	case "object":
-		if schema["additionalProperties"] != false {
+		if others, some := schema["additionalProperties"].(map[string]any); some {
+			if _, bounded := schema["maxProperties"].(float64); !bounded {
+				t.Errorf("%s has no maxProperties", path)
+			}
+			walkInput(t, path+".*", others)
+		} else if schema["additionalProperties"] != false {
 			t.Errorf("%s is open", path)
 		}
 		properties, _ := schema["properties"].(map[string]any)

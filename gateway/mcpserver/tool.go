@@ -40,6 +40,8 @@ func tools() []tool {
 		readFile(),
 		findFiles(),
 		fileVersions(),
+		applyPatch(),
+		operationStatus(),
 		execCommand(),
 		readProcess(),
 		writeStdin(),

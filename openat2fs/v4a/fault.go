@@ -41,12 +41,15 @@ type Error struct {
 	Differs int      // the first line of the file there that is another; 0 for none
 }
 
-func (e *Error) Error() string {
-	text := fmt.Sprintf("%s: line %d of the patch: %s", e.Code, e.Line, e.What)
+func (e *Error) Error() string { return fmt.Sprintf("%s: %s; %s", e.Code, e.Reason(), e.Next) }
+
+// Reason is the error without its code and without what to do next.
+func (e *Error) Reason() string {
+	text := fmt.Sprintf("line %d of the patch: %s", e.Line, e.What)
 	if e.Expected != "" {
 		text += "; expected " + e.Expected
 	}
-	return text + "; " + e.Next
+	return text
 }
 
 // invalid is a fault in the text of a patch.

@@ -3,6 +3,8 @@
 // directory handle that openat2fs holds of each workspace.
 package files
 
+import "codespace/runner/patching"
+
 // ReadRequest asks for a part of one file: bytes, or lines where StartLine is not 0.
 type ReadRequest struct {
 	Workspace string `json:"workspace_id"`
@@ -61,4 +63,27 @@ type Version struct {
 	Mode    uint32 `json:"mode,omitempty"`  // permission bits
 	Kind    string `json:"kind,omitempty"`  // file, directory, link, fifo, socket, device
 	Error   string `json:"error,omitempty"` // the code of why there is no version
+}
+
+// PatchRequest asks what a patch would do to a workspace. Nothing is changed by it.
+type PatchRequest struct {
+	Workspace string            `json:"workspace_id"`
+	Digest    string            `json:"policy_digest"`
+	Patch     []byte            `json:"-"`
+	Expected  map[string]string `json:"expected_versions,omitempty"` // by path
+	Check     bool              `json:"check,omitempty"`             // it will not be applied
+}
+
+// PatchPlan is what a patch will do. Its ID is to be applied or dropped, once; it is "" if
+// it was only asked for.
+type PatchPlan struct {
+	ID string `json:"plan_id,omitempty"`
+	patching.Planned
+}
+
+// SettleRequest asks to bring to an end what a patch of that plan has left.
+type SettleRequest struct {
+	Workspace string           `json:"workspace_id"`
+	Digest    string           `json:"policy_digest"`
+	Planned   patching.Planned `json:"planned"`
 }

@@ -20,6 +20,12 @@ func bind(h Handler, m message) (work, error) {
 	if m.Kind == kindWrite && len(m.files) == 0 {
 		return bindWrite(h, m)
 	}
+	switch m.Kind {
+	case kindPlan:
+		return bindPlan(h, m)
+	case kindSettle:
+		return bindSettle(h, m)
+	}
 	if len(m.body) > 0 || len(m.files) > 0 {
 		return nil, fmt.Errorf("cannot accept %q with a body or descriptors", m.Kind)
 	}
@@ -59,6 +65,15 @@ func bindTarget(h Handler, k kind, t target) (work, error) {
 		return func(ctx context.Context) (any, []byte, error) {
 			list, err := h.List(ctx, t.Processes)
 			return list, nil, err
+		}, nil
+	case kindApply:
+		return func(ctx context.Context) (any, []byte, error) {
+			outcome, err := h.ApplyPatch(ctx, t.Plan)
+			return outcome, nil, err
+		}, nil
+	case kindDrop:
+		return func(ctx context.Context) (any, []byte, error) {
+			return nil, nil, h.DropPlan(ctx, t.Plan)
 		}, nil
 	case kindSupport:
 		return func(ctx context.Context) (any, []byte, error) {
@@ -138,6 +153,36 @@ func bindFiles(h Handler, m message) (work, error) {
 		result, err := h.Versions(ctx, req)
 		return result, nil, err
 	}, err
+}
+
+// bindPlan binds the planning of a patch: its text is the body.
+func bindPlan(h Handler, m message) (work, error) {
+	var req files.PatchRequest
+	if err := decode(m.Payload, &req); err != nil {
+		return nil, err
+	}
+	if len(m.files) > 2 {
+		return nil, fmt.Errorf("cannot plan with %d descriptors: at most 2 are wanted", len(m.files))
+	}
+	req.Patch = m.body
+	return func(ctx context.Context) (any, []byte, error) {
+		plan, err := h.PlanPatch(ctx, req, m.files)
+		return plan, nil, err
+	}, nil
+}
+
+func bindSettle(h Handler, m message) (work, error) {
+	var req files.SettleRequest
+	if err := decode(m.Payload, &req); err != nil {
+		return nil, err
+	}
+	if len(m.files) > 1 || len(m.body) > 0 {
+		return nil, fmt.Errorf("cannot settle with %d descriptors and a body of %d bytes", len(m.files), len(m.body))
+	}
+	return func(ctx context.Context) (any, []byte, error) {
+		outcome, err := h.SettlePatch(ctx, req, m.files)
+		return outcome, nil, err
+	}, nil
 }
 
 func packPaths(paths []string) []byte {

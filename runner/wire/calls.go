@@ -9,18 +9,19 @@ import (
 
 	"codespace/runner"
 	"codespace/runner/files"
+	"codespace/runner/patching"
 )
 
-// Uncertain is the error of an Exec that may or may not have been carried out.
-// It is never sent again. It does not unwrap: its cause says nothing about the
-// command.
+// Uncertain is the error of a request that may or may not have been carried out, and
+// that is never sent again: ID is the process or plan it was about. It does not unwrap:
+// its cause says nothing about that.
 type Uncertain struct {
-	ProcessID string
-	Cause     error
+	ID    string
+	Cause error
 }
 
 func (u *Uncertain) Error() string {
-	return fmt.Sprintf("cannot tell whether %s was started: %v", u.ProcessID, u.Cause)
+	return fmt.Sprintf("cannot tell what became of %s: %v", u.ID, u.Cause)
 }
 
 // Exec starts a command. files are stdin, stdout and stderr if the request is
@@ -28,32 +29,82 @@ func (u *Uncertain) Error() string {
 // *Uncertain the command may run, also after ctx has ended; with every other
 // error it does not.
 func (c *Client) Exec(ctx context.Context, req runner.ExecRequest, files []*os.File) (runner.ExecResult, error) {
-	var result runner.ExecResult
 	if err := filesFor(req.Attached, len(files)); err != nil {
-		return result, err
+		return runner.ExecResult{}, err
 	}
 	rights, err := dupAll(files)
 	if err != nil {
-		return result, fmt.Errorf("%w (%w)", err, unavailable("the descriptors cannot be passed"))
+		return runner.ExecResult{}, fmt.Errorf("%w (%w)", err, unavailable("the descriptors cannot be passed"))
 	}
 	m := message{Kind: kindExec, frame: frame{body: packArgv(req.Argv), rights: rights}}
 	req.Argv = nil
-	answer, sent, err := c.exchange(ctx, m, req)
+	result, err := once[runner.ExecResult](ctx, c, m, req)
+	return result, about(req.ProcessID, err)
+}
+
+// about says what an *Uncertain is about.
+func about(id string, err error) error {
+	if u, ok := err.(*Uncertain); ok {
+		u.ID = id
+	}
+	return err
+}
+
+// once sends a request that must not be repeated where its fate is not known.
+func once[T any](ctx context.Context, c *Client, m message, payload any) (T, error) {
+	var result, none T
+	answer, sent, err := c.exchange(ctx, m, payload)
 	switch {
 	case err != nil && !sent:
-		return result, err
+		return none, err
 	case err != nil:
-		return result, &Uncertain{ProcessID: req.ProcessID, Cause: err}
+		return none, &Uncertain{Cause: err}
 	case answer.Fault != nil && answer.Uncertain:
-		return result, &Uncertain{ProcessID: req.ProcessID, Cause: answer.Fault}
+		return none, &Uncertain{Cause: answer.Fault}
 	case answer.Fault != nil:
-		return result, answer.Fault
+		return none, answer.Fault
 	}
 	if err := decode(answer.Payload, &result); err != nil {
 		c.Close()
-		return runner.ExecResult{}, &Uncertain{ProcessID: req.ProcessID, Cause: err}
+		return none, &Uncertain{Cause: err}
 	}
 	return result, nil
+}
+
+// PlanPatch plans a patch; what is held stays open as long as somebody works on it, and the
+// caller's.
+func (c *Client) PlanPatch(ctx context.Context, req files.PatchRequest, held []*os.File) (files.PatchPlan, error) {
+	rights, err := dupAll(held)
+	if err != nil {
+		return files.PatchPlan{}, fmt.Errorf("%w (%w)", err, unavailable("the descriptors cannot be passed"))
+	}
+	plan, err := once[files.PatchPlan](ctx, c, message{Kind: kindPlan, frame: frame{body: req.Patch, rights: rights}}, req)
+	if u, ok := err.(*Uncertain); ok { // nothing is changed by a plan
+		err = fmt.Errorf("%w (%w)", u, unavailable("the runner did not answer; nothing was changed"))
+	}
+	return plan, err
+}
+
+// ApplyPatch applies a plan. With an *Uncertain the patch may have been applied, or be
+// under way still.
+func (c *Client) ApplyPatch(ctx context.Context, planID string) (patching.Outcome, error) {
+	out, err := once[patching.Outcome](ctx, c, message{Kind: kindApply}, target{Plan: planID})
+	return out, about(planID, err)
+}
+
+// DropPlan gives a plan up.
+func (c *Client) DropPlan(ctx context.Context, planID string) error {
+	_, _, err := ask[struct{}](ctx, c, kindDrop, target{Plan: planID})
+	return err
+}
+
+// SettlePatch brings to an end what a patch has left. It may be repeated.
+func (c *Client) SettlePatch(ctx context.Context, req files.SettleRequest, held []*os.File) (patching.Outcome, error) {
+	rights, err := dupAll(held)
+	if err != nil {
+		return patching.Outcome{}, fmt.Errorf("%w (%w)", err, unavailable("the descriptors cannot be passed"))
+	}
+	return once[patching.Outcome](ctx, c, message{Kind: kindSettle, frame: frame{rights: rights}}, req)
 }
 
 // Read returns output, at most MaxChunk at once. When ctx ends, a waiting read

@@ -108,7 +108,7 @@ func TestErrorsCross(t *testing.T) {
 	// Nobody knows how far a panicking Exec had come.
 	_, err = c.Exec(t.Context(), runner.ExecRequest{ProcessID: "proc_9"}, nil)
 	var u *wire.Uncertain
-	if !errors.As(err, &u) || u.ProcessID != "proc_9" || code(u.Cause) != runner.Internal || code(err) != "" {
+	if !errors.As(err, &u) || u.ID != "proc_9" || code(u.Cause) != runner.Internal || code(err) != "" {
 		t.Fatalf("panicking exec: %v", err)
 	}
 	if err := c.Ping(t.Context()); err != nil {

@@ -7,8 +7,8 @@
 // and pid (SO_PEERCRED), both the version, the runner the registry's digest.
 //
 // It promises that a request is delivered at most once and is never re-sent;
-// that every Exec whose fate is not known is an *Uncertain and every other error
-// of Exec means that no command was started; that an Ended is handed over before
+// that every Exec or ApplyPatch whose fate is not known is an *Uncertain and every
+// other error of them means that nothing was done; that an Ended is handed over before
 // any later answer; that descriptors arrive with exactly the request they were
 // sent with, close-on-exec, or are closed; that memory is bounded on both sides,
 // whatever the peer does; that a breach of the protocol cuts the connection.
@@ -39,6 +39,9 @@
 //	   │── status, terminate {id, process_id} ────────────▶│
 //	   │── signal {id, process_id, signal} ───────────────▶│
 //	   │── file, find, versions {id, ...} ────────────────▶│
+//	   │── plan {id, PatchRequest} patch, lease ──────────▶│
+//	   │── apply, drop {id, plan_id} ─────────────────────▶│
+//	   │── settle {id, SettleRequest} lease ──────────────▶│
 //	   │── support {id, workspace_id}, ping {id} ─────────▶│
 //	   │◀── answer {id, payload or fault} chunk ───────────│  once per id, any order
 //	   │── cancel {id} ───────────────────────────────────▶│  not answered itself

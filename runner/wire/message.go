@@ -30,6 +30,10 @@ const (
 	kindFile      kind = "file"
 	kindFind      kind = "find"
 	kindVersions  kind = "versions"
+	kindPlan      kind = "plan"
+	kindApply     kind = "apply"
+	kindDrop      kind = "drop"
+	kindSettle    kind = "settle"
 	kindPing      kind = "ping"
 	kindCancel    kind = "cancel"
 
@@ -61,6 +65,7 @@ type target struct {
 	Signal    int      `json:"signal,omitempty"`
 	Rows      int      `json:"rows,omitempty"`
 	Cols      int      `json:"cols,omitempty"`
+	Plan      string   `json:"plan_id,omitempty"`
 }
 
 // seal encodes the header for sending. A message that is too large or has no

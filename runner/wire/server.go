@@ -14,6 +14,7 @@ import (
 
 	"codespace/runner"
 	"codespace/runner/files"
+	"codespace/runner/patching"
 )
 
 const (
@@ -39,6 +40,11 @@ type Handler struct {
 	ReadFile  func(context.Context, files.ReadRequest) (files.ReadResult, error)
 	Find      func(context.Context, files.FindRequest) (files.FindResult, error)
 	Versions  func(context.Context, files.VersionsRequest) ([]files.Version, error)
+
+	PlanPatch   func(context.Context, files.PatchRequest, []*os.File) (files.PatchPlan, error) // owns the files
+	ApplyPatch  func(ctx context.Context, planID string) (patching.Outcome, error)
+	DropPlan    func(ctx context.Context, planID string) error
+	SettlePatch func(context.Context, files.SettleRequest, []*os.File) (patching.Outcome, error) // likewise
 
 	// Subscribe is called once, before the first request, with the function that
 	// tells the gateway of an end. Its return means that the gateway learns of it

@@ -1,0 +1,211 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"codespace/ledger"
+	"codespace/policy"
+	"codespace/runner/files"
+	"codespace/runner/patching"
+)
+
+// OpenLedger opens the ledger on first use, and again after it failed.
+type OpenLedger func(context.Context) (*ledger.Ledger, error)
+
+// books is the ledger as the gateway uses it.
+type books struct {
+	openLedger OpenLedger // nil: this gateway takes no patches
+
+	bookMu  sync.Mutex // guards what follows
+	ledger  *ledger.Ledger
+	orphans map[string]bool // operations of ours whose end is not recorded
+}
+
+// book returns the ledger, with nothing unfinished in it that could be settled.
+func (g *Gateway) book(ctx context.Context) (*ledger.Ledger, error) {
+	l, err := g.opened(ctx)
+	if err != nil {
+		return nil, g.unrecorded(err)
+	}
+	if err := g.settleAll(ctx, l); err != nil {
+		g.log.Error("not every unfinished patch could be settled", "error", err)
+	}
+	return l, nil
+}
+
+func (g *Gateway) opened(ctx context.Context) (*ledger.Ledger, error) {
+	g.bookMu.Lock()
+	defer g.bookMu.Unlock()
+	if g.ledger != nil {
+		return g.ledger, nil
+	}
+	if g.openLedger == nil {
+		return nil, errors.New("this codespace keeps none")
+	}
+	l, err := g.openLedger(ctx)
+	if err == nil {
+		g.ledger = l
+	}
+	return l, err
+}
+
+func (g *Gateway) closeBook() {
+	g.bookMu.Lock()
+	defer g.bookMu.Unlock()
+	if g.ledger != nil {
+		g.ledger.Close()
+	}
+}
+
+// Recover settles what earlier processes left unfinished.
+func (g *Gateway) Recover(ctx context.Context) error {
+	l, err := g.opened(ctx)
+	if err != nil {
+		return err
+	}
+	return g.settleAll(ctx, l)
+}
+
+// settleAll finishes the operations of owners that are gone, and those of this process
+// whose end could not be recorded.
+func (g *Gateway) settleAll(ctx context.Context, l *ledger.Ledger) error {
+	ctx = context.WithoutCancel(ctx)
+	settle := func(op ledger.Operation) (ledger.Status, json.RawMessage, error) { return g.settle(ctx, op) }
+	errs := []error{l.Settle(ctx, settle)}
+	g.bookMu.Lock()
+	var ours []string
+	for id := range g.orphans {
+		ours = append(ours, id)
+	}
+	g.bookMu.Unlock()
+	for _, id := range ours {
+		err := g.settleOurs(ctx, l, id)
+		if err == nil {
+			g.bookMu.Lock()
+			delete(g.orphans, id)
+			g.bookMu.Unlock()
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+func (g *Gateway) settleOurs(ctx context.Context, l *ledger.Ledger, id string) error {
+	op, err := l.ByID(ctx, id)
+	if err != nil || op.Status != ledger.Minted {
+		return err
+	}
+	status, result, err := g.settle(ctx, op)
+	if err != nil {
+		return err
+	}
+	return l.Finish(ctx, id, status, result)
+}
+
+func (g *Gateway) orphan(id string) {
+	g.bookMu.Lock()
+	defer g.bookMu.Unlock()
+	if g.orphans == nil {
+		g.orphans = map[string]bool{}
+	}
+	g.orphans[id] = true
+}
+
+// settle brings one operation to an end under the workspace's lease: while that is
+// held somewhere, whoever applies it may be at it still.
+func (g *Gateway) settle(ctx context.Context, op ledger.Operation) (ledger.Status, json.RawMessage, error) {
+	workspace, err := g.workspace(Principal{}, op.WorkspaceID)
+	if err != nil {
+		return "", nil, err
+	}
+	grant, err := policy.Decide(workspace, policy.Action{Kind: policy.Patch})
+	if err != nil {
+		return "", nil, err
+	}
+	lease, err := g.lease(grant, Holder{Kind: "recovery"})
+	if err != nil {
+		return "", nil, err
+	}
+	defer lease.Release()
+	outcome, err := g.settled(ctx, patch{grant: grant, lease: lease}, op)
+	if err != nil {
+		return "", nil, err
+	}
+	out, err := ended(op, outcome)
+	if err != nil {
+		return "", nil, err
+	}
+	g.log.Info("an unfinished patch was settled", "operation_id", op.ID, "status", out.Status)
+	text, err := json.Marshal(out)
+	return ledger.Status(out.Status), text, err
+}
+
+func (g *Gateway) settled(ctx context.Context, p patch, op ledger.Operation) (patching.Outcome, error) {
+	req := files.SettleRequest{Workspace: p.grant.Workspace.ID, Digest: p.grant.Digest}
+	if err := json.Unmarshal(op.Plan, &req.Planned); err != nil {
+		return patching.Outcome{}, err
+	}
+	child, err := g.runner(ctx)
+	if err != nil {
+		return patching.Outcome{}, err
+	}
+	return child.Client.SettlePatch(ctx, req, p.lease.with(nil))
+}
+
+// recoverTimeout is how long a patch whose runner was lost is waited for.
+const recoverTimeout = 10 * time.Second
+
+// recover finds out what became of a patch whose answer was lost, once nobody can be at
+// it any more.
+func (g *Gateway) recover(ctx context.Context, p patch, op ledger.Operation) (patching.Outcome, error) {
+	p.fence.SetReadDeadline(time.Now().Add(recoverTimeout))
+	if _, err := p.fence.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		return patching.Outcome{}, fmt.Errorf("a helper is at it still: %w", err)
+	}
+	return g.settled(ctx, patch{grant: p.grant, lease: p.lease}, op)
+}
+
+// keys are the operation keys that are being worked on: of several calls with one, one
+// works, and the others then find what it recorded.
+type keys struct {
+	keyMu sync.Mutex
+	busy  map[string]chan struct{} // closed when the key is free
+}
+
+// lock waits until a key is free and takes it.
+func (k *keys) lock(ctx context.Context, key string, needed bool) (unlock func(), err error) {
+	if !needed {
+		return func() {}, nil
+	}
+	mine := make(chan struct{})
+	for {
+		k.keyMu.Lock()
+		other := k.busy[key]
+		if other == nil {
+			if k.busy == nil {
+				k.busy = map[string]chan struct{}{}
+			}
+			k.busy[key] = mine
+			k.keyMu.Unlock()
+			break
+		}
+		k.keyMu.Unlock()
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return func() {
+		k.keyMu.Lock()
+		defer k.keyMu.Unlock()
+		delete(k.busy, key)
+		close(mine)
+	}, nil
+}

@@ -1,0 +1,242 @@
+package patch
+
+import (
+	"context"
+	"errors"
+	"path"
+	"slices"
+
+	"codespace/openat2fs"
+	"codespace/runner/failpoint"
+	"codespace/runner/patching"
+)
+
+// apply changes every file of a plan, or none.
+func (h *Helper) apply(ctx context.Context, p *plan) (patching.Outcome, error) {
+	err := h.stage(ctx, p)
+	if err == nil {
+		err = h.commit(ctx, p.Edits)
+	}
+	// With one edit nothing can be removed that another edit would need.
+	if err == nil && len(p.Edits) > 1 {
+		err = h.sync(ctx, p.Planned)
+	}
+	return h.settle(ctx, p.Planned, err)
+}
+
+// stage puts every new content beside its target, on the disk.
+func (h *Helper) stage(ctx context.Context, p *plan) error {
+	for _, dir := range p.Made {
+		if err := h.makeDir(ctx, dir); err != nil {
+			return err
+		}
+	}
+	for _, e := range p.Edits {
+		if e.After == patching.Absent {
+			continue
+		}
+		at, err := h.at(ctx, e)
+		if err == nil {
+			err = write(at.temp, p.new[e.Path])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (h *Helper) makeDir(ctx context.Context, dir string) error {
+	p, err := openat2fs.ParsePath(dir)
+	if err != nil {
+		return err
+	}
+	if err := failpoint.Hit("mkdir"); err != nil {
+		return err
+	}
+	d, _, err := h.root.MakeDirs(ctx, p, newDirectory)
+	if err != nil {
+		return err
+	}
+	h.dirs[dir] = d
+	return nil
+}
+
+func write(at openat2fs.Place, c content) (err error) {
+	if err := failpoint.Hit("create"); err != nil {
+		return err
+	}
+	t, err := at.Dir.CreateTemp(at.Name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.Close()) }()
+	for _, step := range []struct {
+		name string
+		do   func() error
+	}{
+		{"write", func() error { _, err := t.Write(c.bytes); return err }},
+		{"chown", func() error { return owned(t, c) }},
+		{"chmod", func() error { return t.SetMode(c.mode) }},
+		{"fsync", t.Sync},
+	} {
+		if err := failpoint.Hit(step.name); err != nil {
+			return err
+		}
+		if err := step.do(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func owned(t *openat2fs.Temp, c content) error {
+	if c.uid < 0 {
+		return nil
+	}
+	return t.SetOwner(c.uid, c.gid)
+}
+
+// commit puts every edit in place. What turns out not to be what was planned for is
+// found when the disk is looked at afterwards.
+func (h *Helper) commit(ctx context.Context, edits []patching.Edit) error {
+	for _, e := range edits {
+		at, err := h.at(ctx, e)
+		if err != nil {
+			return err
+		}
+		switch {
+		case e.Before == patching.Absent:
+			err = h.rename(at.temp, at.target, openat2fs.Keep)
+		case e.After == patching.Absent:
+			err = h.rename(at.target, at.temp, openat2fs.Keep)
+		default:
+			err = h.rename(at.temp, at.target, openat2fs.Exchange)
+		}
+		switch {
+		case taken(err):
+			return conflict(e.Path, patching.Absent, "there")
+		case absent(err):
+			return conflict(e.Path, e.Before, patching.Absent)
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}
+
+// places are those of an edit, in one directory.
+type places struct{ target, temp openat2fs.Place }
+
+// at opens the directory of an edit, once: all that is done to the edit is done in it.
+func (h *Helper) at(ctx context.Context, e patching.Edit) (places, error) {
+	full, err := openat2fs.ParsePath(e.Path)
+	if err != nil {
+		return places{}, err
+	}
+	dir, target, err := full.Split()
+	if err != nil {
+		return places{}, err
+	}
+	temp, err := openat2fs.ParseName(e.Temp)
+	if err != nil {
+		return places{}, err
+	}
+	d, err := h.dir(ctx, dir)
+	return places{openat2fs.Place{Dir: d, Name: target}, openat2fs.Place{Dir: d, Name: temp}}, err
+}
+
+func (h *Helper) dir(ctx context.Context, p openat2fs.Path) (*openat2fs.Dir, error) {
+	if d := h.dirs[p.String()]; d != nil {
+		return d, nil
+	}
+	d, err := h.root.OpenDir(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	h.dirs[p.String()] = d
+	return d, nil
+}
+
+func (h *Helper) rename(from, to openat2fs.Place, how openat2fs.Renaming) error {
+	if err := failpoint.Hit("rename"); err != nil {
+		return err
+	}
+	return openat2fs.Rename(from, to, how)
+}
+
+// drop removes a temporary, if it is there.
+func (h *Helper) drop(at openat2fs.Place) error {
+	if err := failpoint.Hit("unlink"); err != nil {
+		return err
+	}
+	if err := at.Dir.Unlink(at.Name); !absent(err) {
+		return err
+	}
+	return nil
+}
+
+// sync waits until the names of all directories concerned are on the disk.
+func (h *Helper) sync(ctx context.Context, p patching.Planned) error {
+	dirs := map[string]bool{}
+	for _, e := range p.Edits {
+		dirs[path.Dir(e.Path)] = true
+	}
+	for _, made := range p.Made {
+		dirs[path.Dir(made)] = true
+	}
+	for dir := range dirs {
+		if err := h.syncDir(ctx, dir); err != nil && !absent(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (h *Helper) syncDir(ctx context.Context, dir string) error {
+	p, err := pathOf(dir)
+	if err != nil {
+		return err
+	}
+	d, err := h.dir(ctx, p)
+	if err != nil {
+		return err
+	}
+	if err := failpoint.Hit("fsync directory"); err != nil {
+		return err
+	}
+	return d.Sync()
+}
+
+// unmake removes the directories that were made, where they are empty.
+func (h *Helper) unmake(ctx context.Context, made []string) error {
+	for _, dir := range slices.Backward(made) {
+		p, err := openat2fs.ParsePath(dir)
+		if err != nil {
+			return err
+		}
+		above, name, err := p.Split()
+		if err != nil {
+			return err
+		}
+		d, err := h.dir(ctx, above)
+		if err == nil {
+			err = failpoint.Hit("rmdir")
+		}
+		if err == nil {
+			err = d.Rmdir(name)
+		}
+		if err != nil && !absent(err) && !taken(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// pathOf is a directory as package path writes it.
+func pathOf(dir string) (openat2fs.Path, error) {
+	if dir == "." {
+		return openat2fs.Path{}, nil
+	}
+	return openat2fs.ParsePath(dir)
+}

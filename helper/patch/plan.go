@@ -1,0 +1,195 @@
+package patch
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+
+	"codespace/openat2fs"
+	"codespace/openat2fs/v4a"
+	"codespace/runner/patching"
+)
+
+// plan is what a patch will do, with the contents in memory.
+type plan struct {
+	patching.Planned
+	new map[string]content // by path, of every edit that leaves a file
+}
+
+// content is a file as it will be.
+type content struct {
+	bytes    []byte
+	mode     uint32
+	uid, gid int // -1: of whoever makes it
+}
+
+// planned works out what a patch does, or refuses it. It writes nothing.
+func (h *Helper) planned(ctx context.Context, text []byte, expected map[string]string) (*plan, error) {
+	parsed, err := v4a.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.permitted(parsed); err != nil {
+		return nil, err
+	}
+	if err := h.expect(ctx, expected); err != nil {
+		return nil, err
+	}
+	w := &workspace{ctx: ctx, root: h.root, seen: map[string]openat2fs.Stat{}}
+	changes, err := v4a.Plan(parsed, w)
+	if err != nil {
+		return nil, err
+	}
+	p := &plan{new: map[string]content{}}
+	for _, c := range changes {
+		if size := int64(len(c.After)); size > h.limits.FileBytes {
+			return nil, tooLarge(c.Path, size, h.limits.FileBytes)
+		}
+		p.add(c, w.seen)
+	}
+	p.Made, err = h.missing(ctx, p.Edits)
+	return p, err
+}
+
+// permitted refuses a patch that touches what is protected, or too much.
+func (h *Helper) permitted(parsed v4a.Patch) error {
+	touched := 0
+	for _, hunk := range parsed.Hunks {
+		for _, at := range []string{hunk.Path, hunk.MoveTo} {
+			if at == "" {
+				continue
+			}
+			touched++
+			if pattern, is := protects(h.protected, at); is {
+				return &patching.Fault{Code: "PATH_PROTECTED", Message: fmt.Sprintf("%q is protected by the workspace's policy (%s)", at, pattern),
+					Next: "leave it out of the patch; only the operator changes it", Details: map[string]any{"path": at, "pattern": pattern}}
+			}
+		}
+	}
+	if touched > h.limits.Files {
+		return &patching.Fault{Code: "INVALID_PATCH", Message: fmt.Sprintf("the patch names %d files, more than %d", touched, h.limits.Files),
+			Next: "split it", Details: map[string]any{"limit": h.limits.Files}}
+	}
+	return nil
+}
+
+// expect compares versions with what the caller has seen.
+func (h *Helper) expect(ctx context.Context, expected map[string]string) error {
+	texts := slices.Sorted(maps.Keys(expected))
+	paths := make([]openat2fs.Path, len(texts))
+	for i, text := range texts {
+		p, err := openat2fs.ParsePath(text)
+		if err != nil {
+			return err
+		}
+		paths[i] = p
+	}
+	all, err := h.root.Versions(ctx, paths)
+	if err != nil {
+		return err
+	}
+	for i, v := range all {
+		if actual := found(v); actual != expected[texts[i]] {
+			return conflict(texts[i], expected[texts[i]], actual)
+		}
+	}
+	return nil
+}
+
+// found is the version of what is at a path or, where there is none, what it is.
+func found(v openat2fs.Versioned) string {
+	switch {
+	case v.Version != "":
+		return v.Version
+	case v.Err != nil:
+		return string(v.Err.Code)
+	}
+	return string(v.Stat.Kind)
+}
+
+func conflict(path, expected, actual string) *patching.Fault {
+	return &patching.Fault{Code: "VERSION_CONFLICT", Message: fmt.Sprintf("%q is %s and not %s", path, actual, expected),
+		Next: "read it again and make the patch for what is there", Details: map[string]any{"path": path, "expected": expected, "actual": actual}}
+}
+
+func tooLarge(path string, size, limit int64) *patching.Fault {
+	return &patching.Fault{Code: "FILE_TOO_LARGE", Message: fmt.Sprintf("%q would have %d bytes, more than %d", path, size, limit),
+		Next: "change it by a command instead", Details: map[string]any{"path": path, "size": size, "limit": limit}}
+}
+
+// add makes the edits of one change. A change that changes nothing has none.
+func (p *plan) add(c v4a.Change, seen map[string]openat2fs.Stat) {
+	change := patching.Change{Path: c.Path, Kind: string(c.Kind), From: c.From, Before: c.BeforeVersion, After: c.AfterVersion}
+	now := content{bytes: c.After, mode: newFile, uid: -1, gid: -1}
+	old := c.Path
+	if c.From != "" {
+		old = c.From
+	}
+	if st, was := seen[old]; was {
+		now.mode, now.uid, now.gid = st.Mode&0o777, int(st.UID), int(st.GID)
+	}
+	if c.Kind != v4a.Delete {
+		change.Mode = now.mode
+	}
+	p.Changes = append(p.Changes, change)
+	switch c.Kind {
+	case v4a.Add:
+		p.edit(c.Path, patching.Absent, c.AfterVersion)
+	case v4a.Delete:
+		p.edit(c.Path, c.BeforeVersion, patching.Absent)
+	case v4a.Move:
+		p.edit(c.Path, patching.Absent, c.AfterVersion)
+		p.edit(c.From, c.BeforeVersion, patching.Absent)
+	case v4a.Update:
+		if c.BeforeVersion == c.AfterVersion {
+			return
+		}
+		p.edit(c.Path, c.BeforeVersion, c.AfterVersion)
+	}
+	if c.Kind != v4a.Delete {
+		p.new[c.Path] = now
+	}
+}
+
+// newFile is the mode of a file that was not there.
+const newFile = 0o644
+
+// newDirectory is that of a directory.
+const newDirectory = 0o755
+
+func (p *plan) edit(path, before, after string) {
+	p.Edits = append(p.Edits, patching.Edit{Path: path, Temp: openat2fs.TempName().String(), Before: before, After: after})
+}
+
+// missing are the directories that files will be put in and that are not there,
+// outermost first.
+func (h *Helper) missing(ctx context.Context, edits []patching.Edit) ([]string, error) {
+	there := map[string]bool{".": true}
+	var made []string
+	for _, e := range edits {
+		if e.After == patching.Absent {
+			continue
+		}
+		var below []string
+		for dir := path.Dir(e.Path); !there[dir]; dir = path.Dir(dir) {
+			p, err := openat2fs.ParsePath(dir)
+			if err != nil {
+				return nil, err
+			}
+			st, err := h.root.Stat(ctx, p)
+			if err != nil && !absent(err) {
+				return nil, err
+			}
+			there[dir] = true
+			if err == nil && st.Kind == openat2fs.Directory {
+				break
+			}
+			below = append(below, dir)
+		}
+		slices.Reverse(below)
+		made = append(made, below...)
+	}
+	return made, nil
+}
