@@ -6,16 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"sync"
-	"syscall"
 	"time"
 
 	"codespace/openat2fs"
 	"codespace/policy"
 	"codespace/runner/files"
 	"codespace/runner/patching"
-	"codespace/sandbox"
 	"codespace/sandbox/message"
 )
 
@@ -26,29 +22,6 @@ const (
 	maxPlans     = 64
 )
 
-// patches are the patch helpers that hold a plan.
-type patches struct {
-	patchProgram string // absolute path of codespace-patch
-
-	patchMu sync.Mutex // guards what follows
-	filter  []byte     // of patch helpers, once compiled
-	plans   map[string]*patcher
-	over    bool // no helper is started any more
-	helpers sync.WaitGroup
-}
-
-// patcher is one running codespace-patch.
-type patcher struct {
-	conn    *patching.Conn
-	process *os.Process
-	gone    chan struct{} // closed once it is reaped
-	held    []*os.File    // open as long as it lives
-
-	grant   policy.Grant
-	planned patching.Planned
-	expire  *time.Timer
-}
-
 // PlanPatch plans a patch and keeps the helper that will apply it. What is held, which
 // PlanPatch owns, stays open as long as any helper works on the patch: the lease, and
 // what tells the gateway of the end.
@@ -58,18 +31,19 @@ func (r *Runner) PlanPatch(ctx context.Context, req files.PatchRequest, held []*
 		message.CloseAll(held)
 		return files.PatchPlan{}, err
 	}
-	p, err := r.newPatcher(ctx, grant, held)
+	p, err := r.patcher(ctx, grant)
 	if err != nil {
 		message.CloseAll(held)
 		return files.PatchPlan{}, err
 	}
 	p.held = held
-	a, err := p.ask(ctx, planTimeout, frame{Request: patching.Request{Plan: &patching.Plan{Expected: req.Expected}}, body: req.Patch})
+	a, err := p.ask(ctx, planTimeout, frame{patching.Request{Plan: &patching.Plan{Expected: req.Expected}}, req.Patch, descriptors(held)})
 	if err == nil && a.Planned == nil {
 		err = errors.New("the patch helper answers without a plan")
 	}
 	if err != nil || req.Check {
 		p.end()
+		r.prepareSpare(grant)
 	}
 	if err != nil {
 		return files.PatchPlan{}, patchFault(err)
@@ -129,6 +103,7 @@ func (r *Runner) ApplyPatch(ctx context.Context, id string) (patching.Outcome, e
 	defer p.end()
 	a, err := p.ask(context.WithoutCancel(ctx), applyTimeout, frame{Request: patching.Request{Apply: true}})
 	if err == nil && a.Outcome != nil {
+		r.prepareSpare(p.grant)
 		return advised(*a.Outcome), nil
 	}
 	r.log.Error("a patch helper did not finish; what it left is settled", "workspace", p.grant.Workspace.ID, "error", err)
@@ -149,12 +124,12 @@ func (r *Runner) SettlePatch(ctx context.Context, req files.SettleRequest, held 
 
 func (r *Runner) settle(ctx context.Context, g policy.Grant, planned patching.Planned, held []*os.File) (patching.Outcome, error) {
 	ctx = context.WithoutCancel(ctx)
-	p, err := r.newPatcher(ctx, g, held)
+	p, err := r.patcher(ctx, g)
 	if err != nil {
 		return patching.Outcome{}, err
 	}
-	defer p.kill() // the files are whose they were
-	a, err := p.ask(ctx, applyTimeout, frame{Request: patching.Request{Settle: &planned}})
+	defer p.end()
+	a, err := p.ask(ctx, applyTimeout, frame{Request: patching.Request{Settle: &planned}, fds: descriptors(held)})
 	if err == nil && a.Outcome == nil {
 		err = errors.New("the patch helper answers without an outcome")
 	}
@@ -166,159 +141,6 @@ func (r *Runner) settle(ctx context.Context, g policy.Grant, planned patching.Pl
 		out.Cause = &patching.Fault{Code: string(Internal), Message: "the patch was interrupted", Next: "look with version at its files, then send it again", Retryable: true}
 	}
 	return out, nil
-}
-
-// newPatcher starts a patch helper, which is locked down when it returns.
-func (r *Runner) newPatcher(ctx context.Context, g policy.Grant, held []*os.File) (*patcher, error) {
-	root, err := r.roots.open(g)
-	if err != nil {
-		return nil, err
-	}
-	filter, err := r.patchFilter(ctx)
-	if err != nil {
-		return nil, err
-	}
-	setup := patching.Setup{UID: -1, GID: -1, Filter: filter, Protected: g.Workspace.Protected,
-		Limits: patching.Limits{Files: patching.MaxFiles, FileBytes: patching.MaxFileBytes}}
-	if (sandbox.Host{}).Root() {
-		setup.UID, setup.GID = int(root.owner.uid), int(root.owner.gid)
-	}
-	p, err := r.startPatcher()
-	if err != nil {
-		return nil, err
-	}
-	p.grant = g
-	if err := p.setUp(ctx, setup, root.Root, held); err != nil {
-		p.kill()
-		return nil, patchFault(err)
-	}
-	return p, nil
-}
-
-func (p *patcher) setUp(ctx context.Context, s patching.Setup, root *openat2fs.Root, held []*os.File) error {
-	fd, err := root.Dup()
-	if err != nil {
-		return err
-	}
-	defer syscall.Close(fd)
-	fds := []int{fd}
-	for _, f := range held {
-		fds = append(fds, int(f.Fd()))
-	}
-	_, err = p.ask(ctx, planTimeout, frame{Request: patching.Request{Setup: &s}, fds: fds})
-	return err
-}
-
-// patchFilter has the sandbox helper compile the filter, once.
-func (r *Runner) patchFilter(ctx context.Context) ([]byte, error) {
-	r.patchMu.Lock()
-	filter := r.filter
-	r.patchMu.Unlock()
-	if filter != nil {
-		return filter, nil
-	}
-	r.boxMu.Lock()
-	h, err := r.helperLocked()
-	r.boxMu.Unlock()
-	if err == nil {
-		ctx, cancel := context.WithTimeout(ctx, prepareTimeout)
-		defer cancel()
-		filter, err = h.PatchFilter(ctx)
-	}
-	if err != nil {
-		return nil, faultOf(err, []string{"codespace-patch"})
-	}
-	r.patchMu.Lock()
-	defer r.patchMu.Unlock()
-	r.filter = filter
-	return filter, nil
-}
-
-// startPatcher starts the program, which knows nothing yet.
-func (r *Runner) startPatcher() (*patcher, error) {
-	ours, theirs, err := patching.Pair()
-	if err != nil {
-		return nil, err
-	}
-	defer theirs.Close()
-	cmd := exec.Command(r.patchProgram, "serve")
-	cmd.Env = []string{}
-	cmd.Stderr = os.Stderr
-	cmd.ExtraFiles = []*os.File{theirs}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	r.patchMu.Lock()
-	defer r.patchMu.Unlock()
-	if r.over {
-		ours.Close()
-		return nil, ending()
-	}
-	if err := cmd.Start(); err != nil {
-		ours.Close()
-		r.log.Error("cannot start the patch helper", "error", err)
-		return nil, &Fault{Code: SandboxUnavailable, Message: "codespace-patch cannot be started",
-			Next: "keep the programs of one build of codespace in one directory; nothing was changed", Details: map[string]any{"step": "patch helper"}}
-	}
-	p := &patcher{conn: ours, process: cmd.Process, gone: make(chan struct{})}
-	r.helpers.Go(func() {
-		cmd.Wait()
-		close(p.gone)
-	})
-	return p, nil
-}
-
-// frame is a request with what travels beside it.
-type frame struct {
-	patching.Request
-	body []byte
-	fds  []int
-}
-
-// ask has the helper do something. One that takes too long is killed.
-func (p *patcher) ask(ctx context.Context, limit time.Duration, f frame) (patching.Answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	defer context.AfterFunc(ctx, func() { p.process.Kill() })()
-	var a patching.Answer
-	err := p.conn.Send(f.Request, f.body, f.fds...)
-	if err == nil {
-		_, _, err = p.conn.Receive(&a)
-	}
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return a, context.Cause(ctx)
-	case err != nil:
-		return a, fmt.Errorf("the patch helper is gone: %w", err)
-	case a.Fault != nil:
-		return a, a.Fault
-	}
-	return a, nil
-}
-
-// end ends a helper that is not applying anything and frees what it held.
-func (p *patcher) end() {
-	p.kill()
-	message.CloseAll(p.held)
-}
-
-// kill ends a helper, whatever it does.
-func (p *patcher) kill() {
-	p.process.Kill()
-	<-p.gone
-	p.conn.Close()
-}
-
-// closePatches ends the helpers that hold a plan and waits for those that are applying one.
-func (r *Runner) closePatches() {
-	r.patchMu.Lock()
-	r.over = true
-	plans := r.plans
-	r.plans = map[string]*patcher{}
-	r.patchMu.Unlock()
-	for _, p := range plans {
-		p.expire.Stop()
-		p.end()
-	}
-	r.helpers.Wait()
 }
 
 // patchFault is why a patch was refused. Nothing was changed.

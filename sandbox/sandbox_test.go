@@ -124,7 +124,7 @@ func (p peer) request() (r struct {
 	if err == nil {
 		err = json.Unmarshal(b, &r)
 	}
-	if err != nil || len(files) != 0 || r.Version != 2 || r.ID == 0 {
+	if err != nil || len(files) != 0 || r.Version != 3 || r.ID == 0 {
 		p.t.Errorf("request %s with %d descriptors: %v", b, len(files), err)
 	}
 	return r

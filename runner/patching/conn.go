@@ -80,7 +80,7 @@ func (c *Conn) write(b, rights []byte) error {
 }
 
 // maxRights is how many descriptors a frame may bring.
-const maxRights = 3
+const maxRights = 2
 
 // Receive reads one frame into message and returns its body and descriptors, which
 // are close-on-exec. At the end it is io.EOF.

@@ -2,9 +2,9 @@
 // answered about one patch, and the frames that carry it over a socket pair.
 //
 //	runner                                     helper (codespace-patch)
-//	  Setup{identity, filter} + root, lease ──▶  locks itself down
+//	  Setup{identity, filter} + root ─────────▶  locks itself down
 //	  ◀──────────────────────────────── Answer
-//	  Plan{patch, expected versions} ─────────▶  reads, writes nothing
+//	  Plan{patch, expected versions} + lease ─▶  reads, writes nothing
 //	  ◀────────────── Answer{edits} or a fault
 //	  Apply ──────────────────────────────────▶  changes all files, or none
 //	  ◀──────────────────────────────── Answer{outcome}
@@ -16,6 +16,9 @@
 // and after, and beside each file the temporary that will hold the new content and
 // then the old. It is recorded before anything is written; with it and the disk
 // alone everything can be completed or undone.
+//
+// Descriptors that come with Plan or Settle mean nothing to the helper: it holds them
+// open as long as it lives, so that others see when it is gone.
 package patching
 
 // The limits of one patch in a workspace.
@@ -28,8 +31,7 @@ const (
 // Absent is the version of a path where nothing is.
 const Absent = "absent"
 
-// Setup is the first request, with descriptors: the root (O_PATH), and others that the
-// helper keeps open as long as it lives, the lease among them.
+// Setup is the first request, with the root's descriptor (O_PATH).
 type Setup struct {
 	UID       int      `json:"uid"` // -1: stay who it is
 	GID       int      `json:"gid"`
