@@ -148,7 +148,7 @@ func (g *Gateway) change(ctx context.Context, book *ledger.Ledger, p patch) (Pat
 	}
 	if err != nil {
 		g.log.Error("a patch could not be settled; it is when codespace is used again", "operation_id", op.ID, "error", err)
-		g.orphan(op.ID)
+		g.orphan(op.ID, nil)
 		return unknown(op, runner.RunnerUnavailable)
 	}
 	return g.finish(ctx, book, op, outcome)
@@ -191,16 +191,16 @@ func (g *Gateway) finish(ctx context.Context, book *ledger.Ledger, op ledger.Ope
 	if err != nil {
 		return Patched{}, err
 	}
-	text, err := json.Marshal(out)
+	status, text, err := record(op, o)
 	if err == nil {
 		err = failpoint.Hit("finish")
 	}
 	if err == nil {
-		err = book.Finish(ctx, op.ID, ledger.Status(out.Status), text)
+		err = book.Finish(ctx, op.ID, status, text)
 	}
 	if err != nil {
 		g.log.Error("the end of a patch could not be recorded; it is settled later", "operation_id", op.ID, "status", out.Status, "error", err)
-		g.orphan(op.ID)
+		g.orphan(op.ID, &o)
 		return unknown(op, runner.LedgerUnavailable)
 	}
 	return out.answer()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"sync"
 	"time"
 
@@ -24,7 +25,7 @@ type books struct {
 
 	bookMu  sync.Mutex // guards what follows
 	ledger  *ledger.Ledger
-	orphans map[string]bool // operations of ours whose end is not recorded
+	orphans map[string]*patching.Outcome // of operations of ours whose end is not recorded, nil where it is not known
 }
 
 // book returns the ledger, with nothing unfinished in it that could be settled.
@@ -79,13 +80,10 @@ func (g *Gateway) settleAll(ctx context.Context, l *ledger.Ledger) error {
 	settle := func(op ledger.Operation) (ledger.Status, json.RawMessage, error) { return g.settle(ctx, op) }
 	errs := []error{l.Settle(ctx, settle)}
 	g.bookMu.Lock()
-	var ours []string
-	for id := range g.orphans {
-		ours = append(ours, id)
-	}
+	ours := maps.Clone(g.orphans)
 	g.bookMu.Unlock()
-	for _, id := range ours {
-		err := g.settleOurs(ctx, l, id)
+	for id, outcome := range ours {
+		err := g.settleOurs(ctx, l, id, outcome)
 		if err == nil {
 			g.bookMu.Lock()
 			delete(g.orphans, id)
@@ -96,25 +94,31 @@ func (g *Gateway) settleAll(ctx context.Context, l *ledger.Ledger) error {
 	return errors.Join(errs...)
 }
 
-func (g *Gateway) settleOurs(ctx context.Context, l *ledger.Ledger, id string) error {
+func (g *Gateway) settleOurs(ctx context.Context, l *ledger.Ledger, id string, known *patching.Outcome) error {
 	op, err := l.ByID(ctx, id)
 	if err != nil || op.Status != ledger.Minted {
 		return err
 	}
-	status, result, err := g.settle(ctx, op)
+	var status ledger.Status
+	var result json.RawMessage
+	if known != nil {
+		status, result, err = record(op, *known)
+	} else {
+		status, result, err = g.settle(ctx, op)
+	}
 	if err != nil {
 		return err
 	}
 	return l.Finish(ctx, id, status, result)
 }
 
-func (g *Gateway) orphan(id string) {
+func (g *Gateway) orphan(id string, known *patching.Outcome) {
 	g.bookMu.Lock()
 	defer g.bookMu.Unlock()
 	if g.orphans == nil {
-		g.orphans = map[string]bool{}
+		g.orphans = map[string]*patching.Outcome{}
 	}
-	g.orphans[id] = true
+	g.orphans[id] = known
 }
 
 // settle brings one operation to an end under the workspace's lease: while that is
@@ -137,11 +141,16 @@ func (g *Gateway) settle(ctx context.Context, op ledger.Operation) (ledger.Statu
 	if err != nil {
 		return "", nil, err
 	}
-	out, err := ended(op, outcome)
+	g.log.Info("an unfinished patch was settled", "operation_id", op.ID, "status", outcome.Status)
+	return record(op, outcome)
+}
+
+// record is an operation's end as the ledger keeps it.
+func record(op ledger.Operation, o patching.Outcome) (ledger.Status, json.RawMessage, error) {
+	out, err := ended(op, o)
 	if err != nil {
 		return "", nil, err
 	}
-	g.log.Info("an unfinished patch was settled", "operation_id", op.ID, "status", out.Status)
 	text, err := json.Marshal(out)
 	return ledger.Status(out.Status), text, err
 }

@@ -6,6 +6,7 @@ import (
 
 	"codespace/policy"
 	"codespace/runner"
+	"codespace/runner/patching"
 )
 
 // Workspace is what a client may know about one workspace.
@@ -22,7 +23,7 @@ type Workspace struct {
 type Execution struct {
 	Available     bool           `json:"available"`
 	Reason        string         `json:"reason,omitempty"` // why not available
-	Files         string         `json:"files"`            // "read": read, find and version; no patches yet
+	Files         string         `json:"files"`            // "read": read, find and version; "write": apply_patch too
 	Process       string         `json:"process"`          // "write", "read"
 	TTY           bool           `json:"tty"`
 	Stdin         string         `json:"stdin"`
@@ -90,12 +91,13 @@ func describe(w policy.Workspace) Workspace {
 func execution(w policy.Workspace, s runner.Support) *Execution {
 	l := w.Limits
 	return &Execution{
-		Available: s.Available, Reason: s.Reason, Files: "read", Process: string(w.Access), TTY: s.Available, Stdin: "open pipe or terminal, 1 MiB ahead of the command",
-		Serialization: "one writing command at a time; commands with access read run beside it",
+		Available: s.Available, Reason: s.Reason, Files: string(w.Access), Process: string(w.Access), TTY: s.Available, Stdin: "open pipe or terminal, 1 MiB ahead of the command",
+		Serialization: "one writing command or patch at a time; commands with access read run beside it",
 		Isolation:     s.Layers, Network: s.Network, Enforcement: string(w.Enforcement),
-		Protected: "not enforced yet: a command can write .git/hooks and other files that host tools run later",
+		Protected: "apply_patch refuses them; a command is not kept from them yet and can write .git/hooks and other files that host tools run later",
 		Lifetimes: "/tmp and $HOME are shared by the workspace's commands and end with its sandbox; /dev/shm ends with each command; caches stay",
 		Limits: map[string]any{"wall_ms": l.Wall.Milliseconds(), "grace_ms": l.Grace.Milliseconds(), "memory_bytes": l.Memory, "pids": l.PIDs,
-			"processes": l.Processes, "output_bytes": l.Output, "open_files": l.OpenFiles},
+			"processes": l.Processes, "output_bytes": l.Output, "open_files": l.OpenFiles,
+			"patch_bytes": patching.MaxBytes, "patch_files": patching.MaxFiles, "file_bytes": patching.MaxFileBytes},
 	}
 }

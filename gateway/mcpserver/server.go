@@ -27,6 +27,7 @@ const instructions = `CodeSpace runs commands in sandboxed workspaces. ` +
 	`Find a workspace with workspace_info. Start a program with exec_command; it answers with a process_id at once. ` +
 	`Read its output with read_process: pass the cursor from the last answer and a wait_ms, until eof is true. ` +
 	`eof only means that all output has been read, not that the command succeeded: process_status tells the exit code or signal. ` +
+	`Read files with read and find. Change files with apply_patch: all of a patch or nothing, and with an operation_key it is safe to repeat. ` +
 	`An error names its code, what happened and what to do next; a non-zero exit code is not an error of the tool.`
 
 // Server is one MCP server, shared by every connection.

@@ -79,6 +79,9 @@ func (h *Helper) settle(ctx context.Context, p patching.Planned, cause error) (p
 	if cause == nil && complete(states) {
 		return patching.Outcome{Status: patching.Applied}, h.clean(ctx, states)
 	}
+	if cause == nil && !slices.ContainsFunc(states, func(s state) bool { return !s.done() && !s.unclear() }) {
+		return unclear(states), nil
+	}
 	if cause == nil {
 		cause = mismatch(states)
 	}
@@ -96,6 +99,23 @@ func (h *Helper) settle(ctx context.Context, p patching.Planned, cause error) (p
 		return patching.Outcome{}, err
 	}
 	return out, h.unmake(ctx, p.Made)
+}
+
+// unclear: somebody else's content and no temporary, so that this edit was either never
+// begun or done and changed again afterwards.
+func (s state) unclear() bool {
+	return s.temp == patching.Absent && s.target != s.Before && s.target != s.After
+}
+
+// unclear is the outcome where nothing on the disk tells whether the patch was applied.
+func unclear(states []state) patching.Outcome {
+	out := patching.Outcome{Status: patching.Unknown}
+	for _, s := range states {
+		if s.unclear() {
+			out.Facts = append(out.Facts, *s.fact("somebody else has changed it", false))
+		}
+	}
+	return out
 }
 
 func complete(states []state) bool {

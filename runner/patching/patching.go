@@ -86,6 +86,7 @@ const (
 	Applied    Status = "applied"
 	RolledBack Status = "failed_rolled_back"
 	Partial    Status = "failed_partial"
+	Unknown    Status = "unknown" // of a patch that was interrupted
 )
 
 // Outcome is how a patch ended on the disk, which was looked at to say so. Cause is
