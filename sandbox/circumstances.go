@@ -121,7 +121,7 @@ func (h host) withoutGroups() Finding {
 		seen = g.dir + ": " + seen
 	}
 	state := inTheWay
-	if g.problem == groupReadOnly { // then only a strict workspace is refused
+	if _, none := h.groups.none(); none || g.problem == groupReadOnly { // then only a strict workspace is refused
 		state = noted
 	}
 	return Finding{Name: g.remedy().Knob, State: state, Strength: seen, Remedy: g.remedy()}

@@ -20,6 +20,15 @@ func GroupDir(mountinfo, cgroup, controller string) (kind, dir string) {
 	return h.kind, h.of(controller).dir
 }
 
+// NoGroups is why a sandbox would have to do without cgroups, as far as the two texts
+// tell.
+func NoGroups(mountinfo, cgroup string) string {
+	if g, is := hierarchiesOf(parseMounts(mountinfo), cgroup).broken(false); is && g.dir == "" {
+		return string(g.problem)
+	}
+	return ""
+}
+
 // RefusedCalls names the calls that building needs and this process is refused.
 func RefusedCalls() string {
 	denied, absent := refusedCalls(false)

@@ -29,6 +29,7 @@ type problem string
 
 const (
 	groupAbsent   problem = "no cgroup file system is mounted"
+	groupPartial  problem = "none of them is for devices, and without that one no other can be used"
 	groupHidden   problem = "something else is mounted over it"
 	groupReadOnly problem = "it is mounted read-only"
 	groupForeign  problem = "this user may not write there"
@@ -50,16 +51,19 @@ func readHierarchies(all []mounted) hierarchies {
 
 func hierarchiesOf(all []mounted, own string) hierarchies {
 	h := hierarchies{kind: "none", own: map[string]string{}}
-	v1, v2 := false, false
+	v1, v2, alone := false, false, false
 	for _, m := range all {
 		controllers := slices.ContainsFunc(m.options, func(o string) bool { return o == "memory" || o == "pids" || o == "cpu" })
 		v1 = v1 || m.kind == "cgroup" && controllers
 		v2 = v2 || m.kind == "cgroup2"
+		alone = alone || m.kind == "cgroup2" && m.point == cgroupMount // then libcontainer takes no other
 		if m.kind == "cgroup" || m.kind == "cgroup2" {
 			h.mounts = append(h.mounts, m)
 		}
 	}
 	switch {
+	case alone:
+		h.kind = "v2"
 	case v1 && v2:
 		h.kind = "hybrid"
 	case v1:
@@ -84,8 +88,10 @@ func (h hierarchies) of(controller string) group {
 	g := group{controller: controller, problem: groupAbsent}
 	for _, m := range h.mounts {
 		switch {
-		case m.kind == "cgroup2" && h.kind == "v2" && m.point == cgroupMount:
-			g.version, g.mount, g.dir = "v2", m.point, filepath.Join(m.point, filepath.Dir(h.own[""]))
+		case h.kind == "v2":
+			if m.kind == "cgroup2" && m.point == cgroupMount {
+				g.version, g.mount, g.dir = "v2", m.point, filepath.Join(m.point, filepath.Dir(h.own[""]))
+			}
 		case m.kind == "cgroup2" && controller == "" && m.point == hybridMount:
 			g.version, g.mount, g.dir = "v2", m.point, hybridMount
 		case m.kind == "cgroup" && controller != "" && slices.Contains(m.options, controller):
@@ -106,10 +112,15 @@ func inMount(m mounted, path string) string {
 	return filepath.Join(m.point, path)
 }
 
+// isGroup reports whether a directory is one of a cgroup file system.
+func isGroup(dir string) bool {
+	var st unix.Statfs_t
+	return unix.Statfs(dir, &st) == nil && (st.Type == unix.CGROUP_SUPER_MAGIC || st.Type == unix.CGROUP2_SUPER_MAGIC)
+}
+
 // look asks the kernel about the directory.
 func (g group) look() problem {
-	var st unix.Statfs_t
-	if unix.Statfs(g.dir, &st) != nil || st.Type != unix.CGROUP_SUPER_MAGIC && st.Type != unix.CGROUP2_SUPER_MAGIC {
+	if !isGroup(g.dir) {
 		return groupHidden
 	}
 	switch err := unix.Faccessat(unix.AT_FDCWD, g.dir, unix.W_OK|unix.X_OK, unix.AT_EACCESS); {
@@ -134,7 +145,10 @@ func lists(dir, name, word string) bool {
 	return slices.Contains(words, word) || word == "" && len(words) > 0
 }
 
-const noGroups = "no cgroup file system"
+const (
+	noGroups   = "no cgroup file system"
+	devicesDir = cgroupMount + "/devices"
+)
 
 // remedy says how a problem goes away.
 func (g group) remedy() Remedy {
@@ -142,6 +156,8 @@ func (g group) remedy() Remedy {
 	switch g.problem {
 	case groupAbsent:
 		return Remedy{noGroups, "grep cgroup /proc/self/mountinfo", "as root: mount -t cgroup2 none " + cgroupMount}
+	case groupPartial:
+		return Remedy{"no cgroup file system for devices", "grep cgroup /proc/self/mountinfo", "as root: mkdir -p " + devicesDir + " && mount -t cgroup -o devices none " + devicesDir}
 	case groupHidden:
 		return Remedy{noGroups, "findmnt -R " + cgroupMount, "as root: umount " + cgroupMount + " (what hides it), or mount -t cgroup2 none " + cgroupMount}
 	case groupReadOnly:
@@ -161,12 +177,37 @@ func (g group) remedy() Remedy {
 	return Remedy{}
 }
 
+// Groupless reports whether sandboxes here must do without any cgroup, because no
+// cgroup file system is there that libcontainer would find its way in.
+func (Host) Groupless() bool {
+	_, none := readHierarchies(readMounts()).none()
+	return none
+}
+
+// none is the hierarchy for whose sake a sandbox does without all of them.
+func (h hierarchies) none() (group, bool) {
+	g, is := h.broken(false)
+	return g, is && !isGroup(g.mount) // where only this process's own is not seen, libcontainer may make it
+}
+
+// usable is where a controller's cgroups are made, if any are.
+func (h hierarchies) usable(controller string) group {
+	if g, none := h.none(); none {
+		return g
+	}
+	return h.of(controller)
+}
+
 // broken is a hierarchy that is not there or, if strict, that root may not write:
-// libcontainer takes the one for a fault always, the other unless the helper lets it
-// do without (helper/container, readOnlyGroups). One without a controller may be
-// either on v1.
+// libcontainer takes both for faults, and the helper lets it do without
+// (helper/container, groups.go). One without a controller may be either on v1, but
+// for devices, which libcontainer insists on.
 func (h hierarchies) broken(strict bool) (group, bool) {
-	if len(h.mounts) == 0 {
+	switch {
+	case h.of("devices").dir != "":
+	case h.kind == "v1", h.kind == "hybrid":
+		return group{problem: groupPartial}, true
+	default:
 		return group{problem: groupAbsent}, true
 	}
 	for _, c := range slices.Sorted(maps.Keys(h.own)) {

@@ -143,7 +143,7 @@ func (h host) surveyLimits() Finding {
 }
 
 func (h host) surveyMemory() Finding {
-	g := h.groups.of("memory")
+	g := h.groups.usable("memory")
 	if g.problem != "" {
 		return h.noGroup(g, "not limited, --strict refuses")
 	}
@@ -151,29 +151,23 @@ func (h host) surveyMemory() Finding {
 }
 
 func (h host) surveyPIDs() Finding {
-	g := h.groups.of("pids")
-	if g.problem == "" {
+	if g := h.groups.usable("pids"); g.problem == "" {
 		return has("a limit for each command; " + h.where(g))
-	}
-	if _, broken := h.groups.broken(false); broken {
-		return h.noGroup(g, "")
 	}
 	return has("RLIMIT_NPROC in a user namespace of each command's own, as exact")
 }
 
 func (h host) surveyKill() Finding {
-	g := h.groups.of("")
+	g := h.groups.usable("")
 	switch {
 	case g.problem == "" && !kernelAtLeast(5, 14):
 		return Finding{State: weaker, Strength: byNamespace, Remedy: Remedy{"a kernel older than 5.14", "uname -r", "run a newer kernel"}}
-	case g.problem == groupAbsent && len(h.groups.mounts) > 0:
+	case g.problem == groupAbsent && h.groups.kind == "v1":
 		return Finding{State: weaker, Strength: byNamespace, Remedy: Remedy{"no v2 cgroup hierarchy", "grep cgroup2 /proc/self/mountinfo",
 			"as root: mkdir -p " + hybridMount + " && mount -t cgroup2 none " + hybridMount}}
 	case g.problem != "":
 		f := h.noGroup(g, byNamespace)
-		if f.State == missing && len(h.groups.mounts) > 0 && g.problem != groupHidden {
-			f.State = weaker
-		}
+		f.State = weaker
 		return f
 	}
 	return has("cgroup.kill ends a whole tree at once; " + h.where(g))
@@ -182,7 +176,7 @@ func (h host) surveyKill() Finding {
 const byNamespace = "a tree is ended by the end of its pid namespace alone"
 
 func (h host) surveyCPU() Finding {
-	g := h.groups.of("cpu")
+	g := h.groups.usable("cpu")
 	switch {
 	case g.problem != "":
 		return h.noGroup(g, "not limited")

@@ -93,7 +93,14 @@ func (p Plan) layers(l Leaf) []string {
 	default:
 		layers = append(layers, "identity: the starting user's uid (weaker: shared with that user)")
 	}
-	layers = append(layers, or(l.Memory != "", "cgroup: memory limit", "cgroup: none for memory (not enforced)"))
+	switch {
+	case l.Memory != "":
+		layers = append(layers, "cgroup: memory limit")
+	case l == Leaf{}:
+		layers = append(layers, "cgroup: none for memory and cpu (not enforced)")
+	default:
+		layers = append(layers, "cgroup: none for memory (not enforced)")
+	}
 	layers = append(layers, or(l.PIDs != "", "cgroup: pids limit", "pids: RLIMIT_NPROC of its own user namespace"))
 	return append(layers, or(p.Enforce == policy.Strict, "enforcement: strict", "enforcement: best-effort"))
 }

@@ -143,7 +143,7 @@ func (h host) cgroup(reason string) Remedy {
 		return g.remedy()
 	}
 	for _, c := range []string{"cpu", "pids", "memory"} {
-		g := h.groups.of(c)
+		g := h.groups.usable(c)
 		if g.problem != "" && (strings.Contains(reason, "/"+c+".") || c == "memory") {
 			return g.remedy()
 		}

@@ -31,6 +31,7 @@ const (
 34 30 0:31 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory
 39 30 0:36 / /sys/fs/cgroup/systemd rw - cgroup cgroup rw,name=systemd
 `
+	v2Over       = "50 30 0:37 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
 	hybridMounts = v1Mounts + "40 30 0:37 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"
 )
 
@@ -82,10 +83,37 @@ func TestGroupDir(t *testing.T) {
 		{"hybrid", hybridMounts, v1, "memory", "hybrid", "/sys/fs/cgroup/memory/user/a"},
 		{"hybrid: kill", hybridMounts, v1, "", "hybrid", "/sys/fs/cgroup/unified"},
 		{"v1: a part is mounted", "34 30 0:31 /docker/x /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n", "4:memory:/docker/x/y\n", "memory", "v1", "/sys/fs/cgroup/memory/y"},
+		{"v2 over v1", hybridMounts + v2Over, v1, "memory", "v2", "/sys/fs/cgroup"},
+		{"v2 over v1: kill", hybridMounts + v2Over, v1, "", "v2", "/sys/fs/cgroup"},
 		{"none", plainProc, "", "memory", "none", ""},
 	} {
 		if kind, dir := sandbox.GroupDir(c.mountinfo, c.cgroup, c.controller); kind != c.kind || dir != c.dir {
 			t.Errorf("%s: %s %q, want %s %q", c.name, kind, dir, c.kind, c.dir)
+		}
+	}
+}
+
+// TestNoGroups: libcontainer finds its way by a v2 hierarchy where all look for it,
+// or by v1's for devices.
+func TestNoGroups(t *testing.T) {
+	const absent, partial = "no cgroup file system is mounted", "none of them is for devices, and without that one no other can be used"
+	devices := "41 30 0:38 / /sys/fs/cgroup/devices rw - cgroup cgroup rw,devices\n"
+	named := "39 30 0:36 / /sys/fs/cgroup/systemd rw - cgroup cgroup rw,name=systemd\n"
+	for _, c := range []struct{ name, mountinfo, cgroup, want string }{
+		{"none", plainProc, "0::/\n", absent},
+		{"none of this kernel's", plainProc, "", absent},
+		{"v2", systemdMounts, "0::/a/b\n", ""},
+		{"v2 elsewhere", strings.ReplaceAll(systemdMounts, "/sys/fs/cgroup", "/mnt"), "0::/a/b\n", absent},
+		{"v1", v1Mounts + devices, "5:devices:/\n4:memory:/\n", ""},
+		{"v1 elsewhere", strings.ReplaceAll(v1Mounts+devices, "/sys/fs/cgroup", "/dev/cgroup"), "5:devices:/\n4:memory:/\n", ""},
+		{"v1 without devices", v1Mounts, "4:memory:/\n", partial},
+		{"hybrid", hybridMounts + devices, "5:devices:/\n4:memory:/\n0::/\n", ""},
+		{"hybrid without devices", hybridMounts, "4:memory:/\n0::/\n", partial},
+		{"v2 over v1", v1Mounts + v2Over, "4:memory:/\n0::/\n", ""},
+		{"a named one, and v2 beside it", named + "40 30 0:37 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n", "1:name=systemd:/\n0::/\n", absent},
+	} {
+		if got := sandbox.NoGroups(c.mountinfo, c.cgroup); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}
 }

@@ -68,7 +68,8 @@ type Container struct {
 	// Cgroups are its cgroup directories by controller.
 	Cgroups map[string]string
 
-	weak bool // its cgroups need not all be there
+	none bool // it has no cgroups
+	weak bool // those that it has need not be all
 	box  *libcontainer.Container
 	init *libcontainer.Process
 	root string
@@ -114,7 +115,8 @@ func readOnlyImage() (*os.File, error) {
 // Build makes a sandbox after the plan. A *sandbox.Failure names the step that
 // could not be done; then nothing of it is left.
 func (s *Stage) Build(p sandbox.Plan) (*Container, error) {
-	c := &Container{root: filepath.Join(s.dir, p.ID), weak: p.Identity.HostUID <= 0 || readOnlyGroups()}
+	c := &Container{root: filepath.Join(s.dir, p.ID), none: noGroups()}
+	c.weak = c.none || p.Identity.HostUID <= 0 || readOnlyGroups()
 	for _, d := range c.stages() {
 		if err := os.Mkdir(d, 0o755); err != nil {
 			return nil, sandbox.Fail("stage", 3, err)
@@ -138,8 +140,11 @@ func (c *Container) start(s *Stage, p sandbox.Plan) error {
 	}
 	defer theirs.Close()
 	c.Factory = ours
-	c.box, err = libcontainer.Create(filepath.Join(s.dir, "state"), p.ID, c.config(p))
-	if err != nil {
+	create := libcontainer.Create
+	if c.none {
+		create = createGroupless
+	}
+	if c.box, err = create(filepath.Join(s.dir, "state"), p.ID, c.config(p)); err != nil {
 		return sandbox.Fail("container", 0, err)
 	}
 	c.init = &libcontainer.Process{

@@ -1,8 +1,11 @@
 package container
 
 import (
+	"encoding/json"
+	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"codespace/sandbox"
 
@@ -10,8 +13,50 @@ import (
 	_ "github.com/opencontainers/cgroups/devices" // enables device rules
 	devices "github.com/opencontainers/cgroups/devices/config"
 	"github.com/opencontainers/cgroups/fs2"
+	"github.com/opencontainers/runc/libcontainer"
+	"github.com/opencontainers/runc/libcontainer/configs"
+	"github.com/opencontainers/runc/libcontainer/configs/validate"
 	"golang.org/x/sys/unix"
 )
+
+// noGroups reports whether sandboxes are built without cgroups. Once for all of a
+// helper's: libcontainer, too, looks only once for the mounts, and mounts of the host
+// may come later.
+var noGroups = sync.OnceValue(sandbox.Host{}.Groupless)
+
+// groupless is libcontainer's state of a container that has no cgroups.
+type groupless struct {
+	libcontainer.State
+	// CgroupPaths stands for State's own, which is left out when it is empty: paths
+	// that are not there are looked for.
+	CgroupPaths map[string]string `json:"cgroup_paths"`
+}
+
+// createGroupless does the work of libcontainer.Create where no cgroup file system is
+// there. Create takes that for a fault, also of a rootless container: before all
+// else it looks for where the cgroups would be (opencontainers/cgroups, fs/paths.go,
+// initPaths). Load takes the cgroups from the state that Create has left, so this
+// leaves such a state, with none. From there on the container is one whose user was
+// permitted none (fs/fs.go, Rootless).
+func createGroupless(root, id string, config *configs.Config) (*libcontainer.Container, error) {
+	if err := validate.Validate(config); err != nil {
+		return nil, err
+	}
+	state := groupless{CgroupPaths: map[string]string{}}
+	state.ID, state.Config = id, *config
+	b, err := json.Marshal(state)
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(root, id)
+	if err := os.MkdirAll(dir, 0o711); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "state.json"), b, 0o600); err != nil {
+		return nil, err
+	}
+	return libcontainer.Load(root, id)
+}
 
 // readOnlyGroups reports whether a cgroup file system that must be written to is
 // mounted read-only, as in most containers even for their root. What then cannot be

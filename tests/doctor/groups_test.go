@@ -35,6 +35,14 @@ var kinds = []kind{
 	{"v2 alone", asPlain, "umount -R /sys/fs/cgroup; mount -t cgroup2 none /sys/fs/cgroup", false},
 	{"read-only", asRoot, "for d in /sys/fs/cgroup /sys/fs/cgroup/*; do mountpoint -q $d && mount -o remount,bind,ro $d || true; done", false},
 	{"delegated", asPlain, delegate, true},
+	{"none", asRoot, noGroups, false},
+	{"none", asPlain, noGroups, false},
+	{"hidden", asRoot, hideGroups, false},
+	{"hidden", asPlain, hideGroups, false},
+	{"one hidden", asRoot, "mount -t tmpfs none /sys/fs/cgroup/memory", false},
+	{"v2 elsewhere", asRoot, noGroups + "; mount -t cgroup2 none /mnt", false},
+	{"v2 over v1", asRoot, "mount -t cgroup2 none /sys/fs/cgroup", false},
+	{"v1 without devices", asRoot, "umount /sys/fs/cgroup/devices", false},
 }
 
 // ending is what matters here of the record of codespace run --json.
@@ -85,9 +93,9 @@ func (k kind) best(t *testing.T, p *place) {
 	if small.Termination != "exited" || small.ExitCode == nil || *small.ExitCode != 0 {
 		t.Errorf("a command within its limit ended as %+v", small)
 	}
-	layer := map[bool]string{true: "cgroup: memory limit", false: "cgroup: none for memory (not enforced)"}[k.memory]
-	if !slices.Contains(small.Receipt.Layers, layer) {
-		t.Errorf("%q is not in the receipt %q", layer, small.Receipt.Layers)
+	all := strings.Join(small.Receipt.Layers, "\n")
+	if strings.Contains(all, "cgroup: memory limit") != k.memory || strings.Contains(all, "\ncgroup: none for memory") == k.memory {
+		t.Errorf("memory can be limited: %v, and the receipt is %q", k.memory, small.Receipt.Layers)
 	}
 	large := k.end(t, p, append([]string{"--memory", "64MiB"}, take(200)...)...)
 	if want := map[bool]string{true: "oom", false: "exited"}[k.memory]; large.Termination != want {
@@ -135,6 +143,47 @@ func wantNoGroup(t *testing.T, p *place) {
 	left, err := filepath.Glob("/sys/fs/cgroup/*/" + filepath.Base(p.dir))
 	if err != nil || len(left) > 0 {
 		t.Errorf("left: %v %v", left, err)
+	}
+}
+
+// TestNoCgroupsAtAll: commands run, one line says what is not enforced, and doctor
+// agrees. TestHostile has the same hosts with --strict, which is refused.
+func TestNoCgroupsAtAll(t *testing.T) {
+	for _, h := range environments {
+		if h.knob != groupsKnob {
+			continue
+		}
+		t.Run(h.name+" as "+map[bool]string{asRoot: "root", asPlain: "plain user"}[h.root], func(t *testing.T) {
+			p := newPlace(t, h.root)
+			d := p.diagnose(t, h.enter(t, p, true, codespace("doctor", "--json")))
+			wantNoCgroups(t, d)
+			wantReceipt(t, d)
+			wantNothingLeft(t, p)
+			r := p.do(t, h.enter(t, p, true, codespace("run", "-w", p.file("ws"), "--", "true")))
+			if r.code != 0 || r.stderr != "codespace: best-effort: cgroup: none for memory and cpu (not enforced) (--strict refuses instead)\n" {
+				t.Errorf("exit status %d, stderr %q", r.code, r.stderr)
+			}
+		})
+	}
+}
+
+func wantNoCgroups(t *testing.T, d diagnosis) {
+	t.Helper()
+	if !d.CanRun || d.Strength != "weaker" || !slices.Contains(d.Proof.Receipt, "pids: RLIMIT_NPROC of its own user namespace") {
+		t.Errorf("can run: %v, %s, %+v", d.CanRun, d.Strength, d.Proof)
+	}
+	for layer, want := range map[string]finding{
+		"cgroup memory": {State: "missing", Knob: groupsKnob}, "cgroup cpu": {State: "missing", Knob: groupsKnob},
+		"cgroup pids": {State: "available"}, "cgroup kill": {State: "weaker", Knob: groupsKnob},
+	} {
+		got := find(d.Layers, layer)
+		wantFinding(t, got)
+		if got.State != want.State || got.Knob != want.Knob {
+			t.Errorf("layer %+v, want it %s for %q", got, want.State, want.Knob)
+		}
+	}
+	if c := find(d.Circumstances, groupsKnob); c.State != "noted" || c.Fix == "" {
+		t.Errorf("circumstance %+v, want it noted with a fix", c)
 	}
 }
 

@@ -72,6 +72,7 @@ const (
 	nestedSeen = "nested in another sandbox"
 
 	maskProc   = "mount --bind /dev/null /proc/interrupts"
+	noGroups   = "umount -R /sys/fs/cgroup"
 	hideGroups = "mount -t tmpfs none /sys/fs/cgroup"
 
 	// A root directory that is no mount point, with the host's directories in it.
@@ -95,9 +96,9 @@ var environments = []hostile{
 	{name: "read-only proc", root: asPlain, enter: shell("-m", "mount -o remount,bind,ro /proc", true), knob: "a read-only /proc", layer: "proc"},
 	{name: "no cgroup of the user's own", root: asPlain, enter: ifObstacle(), flags: []string{"--strict"},
 		knob: "no cgroup of this user's own", layer: "cgroup memory"},
-	{name: "cgroups unmounted", root: asPlain, enter: shell("-m", "umount -R /sys/fs/cgroup", true), knob: groupsKnob, seen: []string{groupsKnob}, layer: "cgroup memory"},
-	{name: "cgroups unmounted", root: asRoot, enter: shell("-m", "umount -R /sys/fs/cgroup", false), knob: groupsKnob, seen: []string{groupsKnob}, layer: "cgroup memory"},
-	{name: "cgroups hidden", root: asPlain, enter: shell("-Urm", hideGroups, false), knob: groupsKnob, seen: []string{groupsKnob}, layer: "cgroup memory"},
+	{name: "cgroups unmounted", root: asPlain, enter: shell("-m", noGroups, true), flags: []string{"--strict"}, knob: groupsKnob, seen: []string{groupsKnob}, layer: "cgroup memory"},
+	{name: "cgroups unmounted", root: asRoot, enter: shell("-m", noGroups, false), flags: []string{"--strict"}, knob: groupsKnob, seen: []string{groupsKnob}, layer: "cgroup memory"},
+	{name: "cgroups hidden", root: asPlain, enter: shell("-Urm", hideGroups, false), flags: []string{"--strict"}, knob: groupsKnob, seen: []string{groupsKnob}, layer: "cgroup memory"},
 	{name: "cgroups read-only", root: asRoot, enter: shell("-m", "for d in /sys/fs/cgroup /sys/fs/cgroup/*; do mountpoint -q $d && mount -o remount,bind,ro $d || true; done", false),
 		flags: []string{"--strict"}, knob: "a read-only cgroup file system", seen: []string{"a read-only cgroup file system"}, layer: "cgroup memory"},
 	{name: "root without the capability", root: asRoot, enter: ifObstacle("setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin"),

@@ -45,6 +45,30 @@ func TestNamespacesForbidden(t *testing.T) {
 	p.wantRunWorks(t) // the control
 }
 
+// TestNoCgroups takes the cgroup file systems away: workspace_info names what is not
+// enforced, and commands run.
+func TestNoCgroups(t *testing.T) {
+	p := newPlace(t)
+	hide := `mount -t tmpfs none /sys/fs/cgroup && exec "$0" "$@"`
+	cmd := p.codespace("mcp")
+	if os.Geteuid() == 0 {
+		wrapped := exec.Command(need.Command(t, "unshare"), append([]string{"-m", "sh", "-c", hide}, cmd.Args...)...)
+		wrapped.Env = cmd.Env
+		cmd = wrapped
+	} else {
+		cmd = inside(t, hide, cmd)
+	}
+	s := p.session(t, cmd)
+	s.greet(t)
+	info := s.call(t, "workspace_info", map[string]any{"workspace_id": s.workspace})
+	if text := info.String(); info.failed || !strings.Contains(text, `"cgroup: none for memory and cpu (not enforced)"`) || !strings.Contains(text, `"enforcement":"best-effort"`) {
+		t.Errorf("workspace_info: %s", text)
+	}
+	s.works(t)
+	s.end(t)
+	wantNobodyBut(t)
+}
+
 // TestHostRootIsNeverSandboxed starts codespace as root of a user namespace whose
 // root is the host's: a sandbox there could only be uid 0.
 func TestHostRootIsNeverSandboxed(t *testing.T) {
