@@ -18,7 +18,7 @@ func TestEveryRowIsMeasured(t *testing.T) {
 	need.UserNamespaces(t)
 	var seen strings.Builder
 	o := options{
-		n: 2, cold: 1, block: 2, sustain: 100 * time.Millisecond, slice: 50 * time.Millisecond, output: 3 << 20,
+		n: 2, cold: 1, block: 2, sustain: 100 * time.Millisecond, slice: 50 * time.Millisecond, output: 3 << 20, files: 1500, patched: 20,
 		bin: strings.TrimSuffix(program, "/codespace"),
 	}
 	if err := bench(&seen, o); err != nil {
@@ -54,6 +54,11 @@ func TestEveryRowIsMeasured(t *testing.T) {
 		"read back at the runner, which retains 1 MiB": 1,
 		"a prepared cell: its PID 1":                   1,
 		"codespace-runner ":                            1,
+		"find at the runner, page by page":             1,
+		"os.ReadFile (the baseline)":                   1,
+		"read at the runner, with the hash of each":    1,
+		"write, fsync, rename, fsync of the directory": 2,
+		"apply_patch, over MCP (stdio)":                2,
 	} {
 		if got := strings.Count(seen.String(), "\n"+row); got != want {
 			t.Errorf("%d rows begin with %q, want %d", got, row, want)

@@ -2,9 +2,10 @@
 // takes without a sandbox.
 //
 //	bench [-n N] [-cold N] [-pace D] [-block N] [-sustain D] [-slice D] [-output MIB]
+//	      [-files N] [-patched N]
 //	      [-tables NAME,...] [-only NAME] [-markdown] [BIN]
 //
-// BIN is the directory with the three programs. Every figure is to be read
+// BIN is the directory with the four programs. Every figure is to be read
 // against the baseline of its own table: the two were taken in turns, in one run,
 // by one clock. Absolute times are those of a machine on a day. Nothing here
 // passes or fails by a time. docs/benchmarks.md says what each row is, and what
@@ -41,6 +42,8 @@ type options struct {
 	sustain  time.Duration // for which commands per second are counted
 	slice    time.Duration // of that, at a time
 	output   int64         // bytes that a command prints
+	files    int           // that find walks over
+	patched  int           // files of the larger patch
 	tables   []string      // that are measured; none is all
 	only     string        // part of the name of what is measured beside the baseline
 	markdown bool
@@ -58,6 +61,8 @@ var chapters = []struct {
 	{"rate", rates},
 	{"output", outputs},
 	{"memory", memory},
+	{"files", lookedAt},
+	{"patch", patches},
 }
 
 func main() {
@@ -69,6 +74,8 @@ func main() {
 	flag.DurationVar(&o.sustain, "sustain", 10*time.Second, "for how long commands per second are counted, of each kind")
 	flag.DurationVar(&o.slice, "slice", 2*time.Second, "how much of that at a time")
 	mib := flag.Int64("output", 256, "MiB that a command prints, at most 1024")
+	flag.IntVar(&o.files, "files", 100_000, "files that find walks over")
+	flag.IntVar(&o.patched, "patched", 1000, "files of the larger patch, at most 1000")
 	tables := flag.String("tables", "", "measure only these, of "+strings.Join(names(), ","))
 	flag.StringVar(&o.only, "only", "", "measure only what has this in its name, and the baseline")
 	flag.BoolVar(&o.markdown, "markdown", false, "print tables for docs/benchmarks.md")
@@ -97,7 +104,7 @@ func (o options) sound() bool {
 			return false
 		}
 	}
-	return o.n > 0 && o.cold > 0 && o.block > 0 && o.slice > 0 && o.sustain > 0 && o.output > 0 && o.output <= 1<<30
+	return o.n > 0 && o.cold > 0 && o.block > 0 && o.slice > 0 && o.sustain > 0 && o.output > 0 && o.files > 0 && o.patched > 0 && o.patched <= 1000 && o.output <= 1<<30
 }
 
 func names() (names []string) {

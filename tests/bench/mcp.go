@@ -21,6 +21,14 @@ type mcpSide struct {
 
 // overMCP is a command as an agent sees it: three calls, one after the other.
 func overMCP(ctx context.Context, g *ground) (*subject, error) {
+	m, err := startMCP(ctx, g)
+	if err != nil {
+		return nil, err
+	}
+	return &subject{name: "exec_command and a waiting read_process, over MCP (stdio)", sample: m.sample, close: m.close}, nil
+}
+
+func startMCP(ctx context.Context, g *ground) (*mcpSide, error) {
 	m := &mcpSide{ground: g, server: g.codespace(context.WithoutCancel(ctx), "mcp", "--workspace", g.workspace.Root)}
 	var err error
 	if m.to, err = m.server.StdinPipe(); err != nil {
@@ -34,7 +42,6 @@ func overMCP(ctx context.Context, g *ground) (*subject, error) {
 	if err := m.server.Start(); err != nil {
 		return nil, err
 	}
-	s := &subject{name: "exec_command and a waiting read_process, over MCP (stdio)", sample: m.sample, close: m.close}
 	err = m.request("initialize", map[string]any{
 		"protocolVersion": "2025-06-18", "capabilities": map[string]any{}, "clientInfo": map[string]any{"name": "bench", "version": "1"},
 	}, &struct{}{})
@@ -45,7 +52,7 @@ func overMCP(ctx context.Context, g *ground) (*subject, error) {
 		m.close()
 		return nil, err
 	}
-	return s, nil
+	return m, nil
 }
 
 func (m *mcpSide) close() {
