@@ -23,7 +23,7 @@ func parseCursor(unsafeCursor string) (string, error) {
 	refuse := func(reason string) (string, error) {
 		return "", &Error{Code: InvalidArgument, Op: "use cursor", Path: unsafeCursor, Reason: reason}
 	}
-	if len(unsafeCursor) > base64.RawURLEncoding.EncodedLen(len(cursorMark)+MaxPathBytes+1) {
+	if len(unsafeCursor) > base64.RawURLEncoding.EncodedLen(len(cursorMark)+maxPathBytes+1) {
 		return refuse("it is too long to be one of find's")
 	}
 	key, err := base64.RawURLEncoding.Strict().DecodeString(unsafeCursor)

@@ -2,10 +2,10 @@ package openat2fs
 
 import "strings"
 
-// What a path may be at most. MaxPathBytes is the kernel's PATH_MAX without its
+// What a path may be at most. maxPathBytes is the kernel's PATH_MAX without its
 // NUL, maxNameBytes its NAME_MAX (limits.h).
 const (
-	MaxPathBytes  = 4095
+	maxPathBytes  = 4095
 	maxNameBytes  = 255
 	maxComponents = 256
 )
@@ -31,7 +31,7 @@ func flawOfPath(unsafePath string) (string, Code) {
 	switch {
 	case strings.IndexByte(unsafePath, 0) >= 0:
 		return "it holds a NUL", InvalidArgument
-	case len(unsafePath) > MaxPathBytes:
+	case len(unsafePath) > maxPathBytes:
 		return "it is longer than 4095 bytes", InvalidArgument
 	case unsafePath == "":
 		return "it is empty", PathEscape
@@ -96,7 +96,7 @@ func (p Path) Join(name Name) (Path, error) {
 	if !p.IsRoot() {
 		joined = p.text + "/" + name.text
 	}
-	if len(joined) > MaxPathBytes || strings.Count(joined, "/") >= maxComponents || name.text == "" {
+	if len(joined) > maxPathBytes || strings.Count(joined, "/") >= maxComponents || name.text == "" {
 		return Path{}, &Error{Code: InvalidArgument, Op: "use path", Path: joined, Reason: "it is too long, or ends in no name"}
 	}
 	return Path{joined}, nil

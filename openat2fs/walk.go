@@ -94,7 +94,7 @@ func (w *walk) visit(key []byte, depth int, at *places) error {
 	}
 	w.entries++
 	w.moved = true
-	if len(w.dir)+len(key) > MaxPathBytes {
+	if len(w.dir)+len(key) > maxPathBytes {
 		w.incomplete("length")
 		return nil
 	}
@@ -110,7 +110,7 @@ func (w *walk) enter(key []byte, depth int, at *places) error {
 	case depth >= w.limits.FindDepth:
 		w.incomplete("depth")
 		return nil
-	case len(w.dir)+len(key)+1 > MaxPathBytes:
+	case len(w.dir)+len(key)+1 > maxPathBytes:
 		w.incomplete("length")
 		return nil
 	}

@@ -48,8 +48,10 @@ var protectedPattern = rule[string, string]{
 		if strings.ContainsAny(written, "{}\x00") || strings.Contains(written, "**") {
 			return "", &flaw{next: "write one pattern for each path"}
 		}
-		if _, err := path.Match(written, ""); err != nil {
-			return "", &flaw{next: "close the bracket, or escape it with a backslash"}
+		for component := range strings.SplitSeq(written, "/") { // as they are matched: no class holds a slash
+			if _, err := path.Match(component, ""); err != nil {
+				return "", &flaw{next: "close the bracket, or escape it with a backslash"}
+			}
 		}
 		return written, nil
 	},

@@ -74,6 +74,7 @@ var refusals = []refusal{
 	profiled("protected braces", "protected_extra = [▲\"a/{b,c}\"]", "one pattern for each"),
 	profiled("protected any depth", "protected_extra = [▲\"**/a\"]", "one pattern for each"),
 	profiled("protected bracket", "protected_extra = [▲\"[a\"]", "close the bracket"),
+	profiled("protected bracket over a slash", "protected_extra = [▲\"a[b/c]\"]", "close the bracket"),
 	profiled("protected string", "protected = ▲\".git\"", "an array"),
 	profiled("devices", "devices = ▲[\"/dev/kvm\"]", "not available yet"),
 	profiled("device", "devices = ▲\"/dev/kvm\"", "not available yet"),

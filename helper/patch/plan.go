@@ -62,7 +62,7 @@ func (h *Helper) permitted(parsed v4a.Patch) error {
 				continue
 			}
 			touched++
-			if pattern, is := protects(h.protected, at); is {
+			if pattern, is := openat2fs.Protects(h.protected, at); is {
 				return &patching.Fault{Code: "PATH_PROTECTED", Message: fmt.Sprintf("%q is protected by the workspace's policy (%s)", at, pattern),
 					Next: "leave it out of the patch; only the operator changes it", Details: map[string]any{"path": at, "pattern": pattern}}
 			}
