@@ -20,6 +20,7 @@ const (
 	planTimeout  = time.Minute
 	applyTimeout = 5 * time.Minute
 	maxPlans     = 64
+	maxPlanning  = 4 // at once: each may take some hundred MiB
 )
 
 // PlanPatch plans a patch and keeps the helper that will apply it. What is held, which
@@ -31,11 +32,12 @@ func (r *Runner) PlanPatch(ctx context.Context, req files.PatchRequest, held []*
 		message.CloseAll(held)
 		return files.PatchPlan{}, err
 	}
-	p, err := r.patcher(ctx, grant)
+	p, err := r.planner(ctx, grant)
 	if err != nil {
 		message.CloseAll(held)
 		return files.PatchPlan{}, err
 	}
+	defer func() { <-r.planning }()
 	p.held = held
 	a, err := p.ask(ctx, planTimeout, frame{patching.Request{Plan: &patching.Plan{Expected: req.Expected}}, req.Patch, descriptors(held)})
 	if err == nil && a.Planned == nil {
@@ -55,6 +57,21 @@ func (r *Runner) PlanPatch(ctx context.Context, req files.PatchRequest, held []*
 	}
 	plan.ID = "plan_" + rand.Text()
 	return plan, r.keep(plan.ID, p)
+}
+
+// planner waits for a turn to plan, which is given back by the caller, and returns a
+// helper.
+func (r *Runner) planner(ctx context.Context, g policy.Grant) (*patcher, error) {
+	select {
+	case r.planning <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	p, err := r.patcher(ctx, g)
+	if err != nil {
+		<-r.planning
+	}
+	return p, err
 }
 
 // keep keeps a plan until it is taken.

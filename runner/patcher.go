@@ -20,7 +20,8 @@ import (
 
 // patches are the patch helpers that hold a plan.
 type patches struct {
-	patchProgram string // absolute path of codespace-patch
+	patchProgram string        // absolute path of codespace-patch
+	planning     chan struct{} // holds one for each patch that is being planned
 
 	patchMu sync.Mutex // guards what follows
 	filter  []byte     // of patch helpers, once compiled

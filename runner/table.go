@@ -47,7 +47,7 @@ type Place struct {
 func New(registry *policy.Registry, at Place, log *slog.Logger) *Runner {
 	return &Runner{
 		registry: registry, log: log, processes: map[string]*process{}, live: map[string]int{}, tell: func(Ended) {},
-		patches:   patches{patchProgram: at.Patcher, plans: map[string]*patcher{}, spares: map[string]*patcher{}},
+		patches:   patches{patchProgram: at.Patcher, planning: make(chan struct{}, maxPlanning), plans: map[string]*patcher{}, spares: map[string]*patcher{}},
 		sandboxes: sandboxes{helperPath: at.Helper, instance: at.Instance, lifeline: at.Lifeline, registry: registry, log: log, boxes: map[string]*box{}},
 	}
 }
