@@ -117,9 +117,10 @@ func (r *Runner) ApplyPatch(ctx context.Context, id string) (patching.Outcome, e
 		f := err.(*Fault)
 		return patching.Outcome{Status: patching.RolledBack, Cause: &patching.Fault{Code: string(f.Code), Message: f.Message, Next: f.Next, Retryable: f.Retryable}}, nil
 	}
-	defer p.end()
+	defer message.CloseAll(p.held)
 	a, err := p.ask(context.WithoutCancel(ctx), applyTimeout, frame{Request: patching.Request{Apply: true}})
 	if err == nil && a.Outcome != nil {
+		go p.kill() // it holds nothing any more
 		r.prepareSpare(p.grant)
 		return advised(*a.Outcome), nil
 	}
