@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"codespace/openat2fs"
 	"codespace/policy"
 )
 
@@ -24,6 +25,7 @@ type Runner struct {
 	log      *slog.Logger
 	sandboxes
 	roots
+	watches
 
 	mu        sync.Mutex // guards what follows
 	processes map[string]*process
@@ -43,10 +45,16 @@ type Place struct {
 
 // New returns a runner of the registry's workspaces.
 func New(registry *policy.Registry, at Place, log *slog.Logger) *Runner {
-	return &Runner{
+	r := &Runner{
 		registry: registry, log: log, processes: map[string]*process{}, live: map[string]int{}, tell: func(Ended) {},
 		sandboxes: sandboxes{helperPath: at.Helper, instance: at.Instance, lifeline: at.Lifeline, registry: registry, log: log, boxes: map[string]*box{}},
+		watches:   watches{watchLimits: defaultWatchLimits, watchLog: log},
 	}
+	r.rootGone = func(workspace string, is openat2fs.Identity) {
+		r.roots.forget(workspace, is)
+		r.sandboxes.drain(workspace, is)
+	}
+	return r
 }
 
 // Subscribe names who is told of each ended process, before it is shown as
@@ -67,8 +75,10 @@ func (r *Runner) Close() {
 		}
 	}
 	r.mu.Unlock()
+	r.endWatches()
 	r.running.Wait()
 	r.sandboxes.close()
+	r.waitWatches()
 }
 
 var processID = regexp.MustCompile(`^proc_[0-9a-f]{32}$`)
