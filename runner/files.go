@@ -54,13 +54,28 @@ func (r *roots) open(g policy.Grant) (*root, error) {
 	return r.roots[g.Workspace.ID], nil
 }
 
-// rootOf decides that a workspace's files may be read, and opens its root.
+// forget gives up the handle of a root that is no longer at its path.
+func (r *roots) forget(workspace string, is openat2fs.Identity) {
+	r.rootMu.Lock()
+	defer r.rootMu.Unlock()
+	if known := r.roots[workspace]; known != nil && known.is == is {
+		delete(r.roots, workspace)
+		go known.Close() // once its calls have ended
+	}
+}
+
+// rootOf decides that a workspace's files may be read, and opens its root, which is
+// watched from then on.
 func (r *Runner) rootOf(workspace, digest string) (*root, error) {
 	g, err := r.grant(workspace, digest, policy.Action{Kind: policy.ReadFiles})
 	if err != nil {
 		return nil, err
 	}
-	return r.roots.open(g)
+	at, err := r.roots.open(g)
+	if err == nil {
+		r.watch(workspace, at)
+	}
+	return at, err
 }
 
 // ReadFile reads a part of one regular file.

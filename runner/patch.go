@@ -78,7 +78,7 @@ func (r *Runner) planner(ctx context.Context, g policy.Grant) (*patcher, error) 
 func (r *Runner) keep(id string, p *patcher) error {
 	r.patchMu.Lock()
 	defer r.patchMu.Unlock()
-	if r.over || len(r.plans) >= maxPlans {
+	if r.patchesOver || len(r.plans) >= maxPlans {
 		p.end()
 		return &Fault{Code: LimitExceeded, Retryable: true, Message: fmt.Sprintf("the runner already holds %d plans", len(r.plans)), Next: "try again"}
 	}
