@@ -186,7 +186,7 @@ func (h *Helper) sync(ctx context.Context, p patching.Planned) error {
 		dirs[path.Dir(made)] = true
 	}
 	for dir := range dirs {
-		if err := h.syncDir(ctx, dir); err != nil && !absent(err) {
+		if err := h.syncDir(ctx, dir); err != nil && !gone(err) {
 			return err
 		}
 	}
@@ -226,7 +226,7 @@ func (h *Helper) unmake(ctx context.Context, made []string) error {
 		if err == nil {
 			err = d.Rmdir(name)
 		}
-		if err != nil && !absent(err) && !taken(err) {
+		if err != nil && !gone(err) && !taken(err) {
 			return err
 		}
 	}

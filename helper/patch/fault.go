@@ -11,6 +11,15 @@ import (
 
 func absent(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
+// gone: a directory is not there any more, or something else is.
+func gone(err error) bool {
+	switch codeOf(err) {
+	case openat2fs.FileNotFound, openat2fs.PathNotDirectory, openat2fs.SymlinkRejected, openat2fs.PathEscape:
+		return true
+	}
+	return false
+}
+
 // taken: something is there already or, for a directory, in it.
 func taken(err error) bool { return errors.Is(err, fs.ErrExist) }
 
