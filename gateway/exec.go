@@ -43,8 +43,15 @@ func (g *Gateway) Exec(ctx context.Context, p Principal, a ExecArguments) (Dispa
 		return Dispatch{}, fault(err, runner.Unauthorized)
 	}
 	id := mint()
+	if grant.Access == policy.AccessWrite && g.unsettled(grant.Workspace.ID) != nil {
+		g.book(ctx) // tries again
+	}
 	lease, err := g.lease(grant, Holder{Kind: "exec", ProcessID: id})
+	if err == nil && lease != nil {
+		err = g.unsettled(grant.Workspace.ID)
+	}
 	if err != nil {
+		lease.Release()
 		return Dispatch{}, err
 	}
 	return g.dispatch(ctx, p, grant, command{id: id, argv: a.Command, tty: a.TTY, files: a.Files, lease: lease})

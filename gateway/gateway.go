@@ -89,13 +89,9 @@ func (g *Gateway) beginPatch() error {
 // command, and waits for it.
 func (g *Gateway) Close() {
 	g.mu.Lock()
-	g.closed = true
-	child := g.child
+	g.closed = true // a patch that needs a runner now gets none
 	g.mu.Unlock()
 	defer g.closeBook()
-	if child == nil {
-		return
-	}
 	done := make(chan struct{})
 	go func() {
 		g.applying.Wait()
@@ -104,6 +100,12 @@ func (g *Gateway) Close() {
 	select {
 	case <-done:
 	case <-time.After(stopTimeout):
+	}
+	g.mu.Lock()
+	child := g.child
+	g.mu.Unlock()
+	if child == nil {
+		return
 	}
 	child.Client.Close()
 	hung := time.AfterFunc(stopTimeout, func() { child.Kill() })

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -34,6 +35,7 @@ type Patched struct {
 	Changes     []patching.Change `json:"changes"`
 	Handoff     []Handoff         `json:"handoff"`
 	Facts       []patching.Fact   `json:"facts,omitempty"`
+	Keyed       bool              `json:"keyed,omitempty"` // it has an operation_key
 	Cause       *runner.Fault     `json:"cause,omitempty"` // why it was not applied
 }
 
@@ -84,6 +86,9 @@ func (g *Gateway) ApplyPatch(ctx context.Context, p Principal, a PatchArguments)
 		return Patched{}, err
 	}
 	defer lease.Release()
+	if err := g.unsettled(a.WorkspaceID); err != nil {
+		return Patched{}, err
+	}
 	return g.change(ctx, book, patch{PatchArguments: a, grant: grant, lease: lease})
 }
 
@@ -92,11 +97,12 @@ type patch struct {
 	PatchArguments
 	grant policy.Grant
 	lease *Lease
+	id    string   // of its plan; "" for one that is only checked
 	fence *os.File // reads the end of file once no process works on it any more
 }
 
-func (p patch) request(check bool) files.PatchRequest {
-	return files.PatchRequest{Workspace: p.grant.Workspace.ID, Digest: p.grant.Digest, Patch: []byte(p.Patch), Expected: p.Expected, Check: check}
+func (p patch) request() files.PatchRequest {
+	return files.PatchRequest{ID: p.id, Workspace: p.grant.Workspace.ID, Digest: p.grant.Digest, Patch: []byte(p.Patch), Expected: p.Expected}
 }
 
 // checked plans a patch and says what it would do. It takes no lease and records
@@ -106,7 +112,7 @@ func (g *Gateway) checked(ctx context.Context, grant policy.Grant, a PatchArgume
 	if err != nil {
 		return Patched{}, err
 	}
-	plan, err := child.Client.PlanPatch(ctx, patch{PatchArguments: a, grant: grant}.request(true), nil)
+	plan, err := child.Client.PlanPatch(ctx, patch{PatchArguments: a, grant: grant}.request(), nil)
 	if err != nil {
 		return Patched{}, fault(err, runner.Internal)
 	}
@@ -129,19 +135,20 @@ func (g *Gateway) change(ctx context.Context, book *ledger.Ledger, p patch) (Pat
 		return Patched{}, err
 	}
 	defer fence.Close()
-	p.fence = fence
-	plan, err := child.Client.PlanPatch(ctx, p.request(false), p.lease.with([]*os.File{held}))
+	p.id, p.fence = "plan_"+rand.Text(), fence
+	plan, err := child.Client.PlanPatch(ctx, p.request(), p.lease.with([]*os.File{held}))
 	held.Close()
+	ctx = context.WithoutCancel(ctx)
 	if err != nil {
+		child.Client.DropPlan(ctx, p.id) // it may be there all the same
 		return Patched{}, fault(err, runner.Internal)
 	}
-	ctx = context.WithoutCancel(ctx)
-	op, minted, err := g.mint(ctx, book, p, plan.Planned)
+	op, minted, err := g.mint(ctx, book, p, plan)
 	if err != nil || !minted {
-		child.Client.DropPlan(ctx, plan.ID)
+		child.Client.DropPlan(ctx, p.id)
 		return g.replayed(op, err)
 	}
-	outcome, err := child.Client.ApplyPatch(ctx, plan.ID)
+	outcome, err := child.Client.ApplyPatch(ctx, p.id)
 	if err != nil {
 		g.log.Error("the outcome of a patch is not known yet", "operation_id", op.ID, "error", err)
 		outcome, err = g.recover(ctx, p, op)
@@ -213,10 +220,13 @@ func ended(op ledger.Operation, o patching.Outcome) (Patched, error) {
 		return Patched{}, fmt.Errorf("cannot read the plan of %s: %w", op.ID, err)
 	}
 	out := told(string(o.Status), planned.Changes)
-	out.OperationID, out.Facts = op.ID, o.Facts
+	out.OperationID, out.Facts, out.Keyed = op.ID, o.Facts, op.Key != ""
 	if o.Status != patching.Applied {
 		out.Handoff = nil
 		out.Cause = &runner.Fault{Code: runner.FileOperationFailed, Message: "the patch was not applied", Next: "look with version at its files"}
+	}
+	if o.Status == patching.Unknown {
+		out.Cause.Message = "nothing on the disk tells whether the patch was applied: its files were changed since"
 	}
 	if c := o.Cause; c != nil {
 		out.Cause = &runner.Fault{Code: runner.Code(c.Code), Message: c.Message, Next: c.Next, Retryable: c.Retryable, Details: c.Details}
@@ -230,20 +240,19 @@ func (p Patched) answer() (Patched, error) {
 		return p, nil
 	}
 	f := *p.Cause
+	if p.Keyed {
+		f.Retryable, f.Next = false, "this is what the operation_key stands for now; once that is mended, send the patch with a new one"
+	}
 	f.OperationID = p.OperationID
 	f.Details = map[string]any{"status": p.Status, "replayed": p.Replayed}
 	for k, v := range p.Cause.Details {
 		f.Details[k] = v
 	}
 	if len(p.Facts) > 0 {
-		f.Details["facts"] = p.Facts[:min(len(p.Facts), maxFacts)]
-		f.Details["facts_total"] = len(p.Facts)
+		f.Details["facts_total"] = len(p.Facts) // operation_status has them all
 	}
 	return Patched{}, &f
 }
-
-// maxFacts is how many facts an error names; operation_status has them all.
-const maxFacts = 20
 
 func unknown(op ledger.Operation, code runner.Code) (Patched, error) {
 	return Patched{}, &runner.Fault{Code: code, OperationID: op.ID, Message: "it is not known yet how the patch ended",

@@ -12,6 +12,7 @@ import (
 
 	"codespace/ledger"
 	"codespace/policy"
+	"codespace/runner"
 	"codespace/runner/files"
 	"codespace/runner/patching"
 )
@@ -25,6 +26,7 @@ type books struct {
 
 	bookMu  sync.Mutex // guards what follows
 	ledger  *ledger.Ledger
+	stuck   map[string]string            // by workspace: an operation that could not be settled
 	orphans map[string]*patching.Outcome // of operations of ours whose end is not recorded, nil where it is not known
 }
 
@@ -77,13 +79,23 @@ func (g *Gateway) Recover(ctx context.Context) error {
 // whose end could not be recorded.
 func (g *Gateway) settleAll(ctx context.Context, l *ledger.Ledger) error {
 	ctx = context.WithoutCancel(ctx)
-	settle := func(op ledger.Operation) (ledger.Status, json.RawMessage, error) { return g.settle(ctx, op) }
+	stuck := map[string]string{}
+	settle := func(op ledger.Operation) (ledger.Status, json.RawMessage, error) {
+		status, result, err := g.settle(ctx, op)
+		if err != nil {
+			stuck[op.WorkspaceID] = op.ID
+		}
+		return status, result, err
+	}
 	errs := []error{l.Settle(ctx, settle)}
 	g.bookMu.Lock()
 	ours := maps.Clone(g.orphans)
 	g.bookMu.Unlock()
 	for id, outcome := range ours {
-		err := g.settleOurs(ctx, l, id, outcome)
+		workspace, err := g.settleOurs(ctx, l, id, outcome)
+		if err != nil && outcome == nil {
+			stuck[workspace] = id
+		}
 		if err == nil {
 			g.bookMu.Lock()
 			delete(g.orphans, id)
@@ -91,13 +103,28 @@ func (g *Gateway) settleAll(ctx context.Context, l *ledger.Ledger) error {
 		}
 		errs = append(errs, err)
 	}
+	g.bookMu.Lock()
+	g.stuck = stuck
+	g.bookMu.Unlock()
 	return errors.Join(errs...)
 }
 
-func (g *Gateway) settleOurs(ctx context.Context, l *ledger.Ledger, id string, known *patching.Outcome) error {
+// unsettled refuses to change a workspace in which an earlier patch may be half done.
+func (g *Gateway) unsettled(workspaceID string) error {
+	g.bookMu.Lock()
+	defer g.bookMu.Unlock()
+	id, is := g.stuck[workspaceID]
+	if !is {
+		return nil
+	}
+	return &runner.Fault{Code: runner.WorkspaceBusy, Retryable: true, Message: "an earlier patch, " + id + ", was interrupted and could not be settled yet",
+		Next: "ask operation_status for it, which tries again; the operator's log says what is in the way", Details: map[string]any{"unsettled": id}}
+}
+
+func (g *Gateway) settleOurs(ctx context.Context, l *ledger.Ledger, id string, known *patching.Outcome) (workspace string, err error) {
 	op, err := l.ByID(ctx, id)
 	if err != nil || op.Status != ledger.Minted {
-		return err
+		return op.WorkspaceID, err
 	}
 	var status ledger.Status
 	var result json.RawMessage
@@ -107,9 +134,9 @@ func (g *Gateway) settleOurs(ctx context.Context, l *ledger.Ledger, id string, k
 		status, result, err = g.settle(ctx, op)
 	}
 	if err != nil {
-		return err
+		return op.WorkspaceID, err
 	}
-	return l.Finish(ctx, id, status, result)
+	return op.WorkspaceID, l.Finish(ctx, id, status, result)
 }
 
 func (g *Gateway) orphan(id string, known *patching.Outcome) {

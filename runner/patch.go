@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -26,16 +25,16 @@ const (
 // PlanPatch plans a patch and keeps the helper that will apply it. What is held, which
 // PlanPatch owns, stays open as long as any helper works on the patch: the lease, and
 // what tells the gateway of the end.
-func (r *Runner) PlanPatch(ctx context.Context, req files.PatchRequest, held []*os.File) (files.PatchPlan, error) {
+func (r *Runner) PlanPatch(ctx context.Context, req files.PatchRequest, held []*os.File) (patching.Planned, error) {
 	grant, err := r.grant(req.Workspace, req.Digest, policy.Action{Kind: policy.Patch})
 	if err != nil {
 		message.CloseAll(held)
-		return files.PatchPlan{}, err
+		return patching.Planned{}, err
 	}
 	p, err := r.planner(ctx, grant)
 	if err != nil {
 		message.CloseAll(held)
-		return files.PatchPlan{}, err
+		return patching.Planned{}, err
 	}
 	defer func() { <-r.planning }()
 	p.held = held
@@ -43,20 +42,18 @@ func (r *Runner) PlanPatch(ctx context.Context, req files.PatchRequest, held []*
 	if err == nil && a.Planned == nil {
 		err = errors.New("the patch helper answers without a plan")
 	}
-	if err != nil || req.Check {
+	if err != nil || req.ID == "" {
 		p.end()
 		r.prepareSpare(grant)
 	}
 	if err != nil {
-		return files.PatchPlan{}, patchFault(err)
+		return patching.Planned{}, patchFault(err)
 	}
 	p.planned = *a.Planned
-	plan := files.PatchPlan{Planned: p.planned}
-	if req.Check {
-		return plan, nil
+	if req.ID == "" {
+		return p.planned, nil
 	}
-	plan.ID = "plan_" + rand.Text()
-	return plan, r.keep(plan.ID, p)
+	return p.planned, r.keep(ctx, req.ID, p)
 }
 
 // planner waits for a turn to plan, which is given back by the caller, and returns a
@@ -74,13 +71,13 @@ func (r *Runner) planner(ctx context.Context, g policy.Grant) (*patcher, error) 
 	return p, err
 }
 
-// keep keeps a plan until it is taken.
-func (r *Runner) keep(id string, p *patcher) error {
+// keep keeps a plan until it is taken, unless nobody waits for it any more.
+func (r *Runner) keep(ctx context.Context, id string, p *patcher) error {
 	r.patchMu.Lock()
 	defer r.patchMu.Unlock()
-	if r.patchesOver || len(r.plans) >= maxPlans {
-		p.end()
-		return &Fault{Code: LimitExceeded, Retryable: true, Message: fmt.Sprintf("the runner already holds %d plans", len(r.plans)), Next: "try again"}
+	if ctx.Err() != nil || r.patchesOver || r.plans[id] != nil || len(r.plans) >= maxPlans {
+		go p.end()
+		return &Fault{Code: LimitExceeded, Retryable: true, Message: fmt.Sprintf("the runner already holds %d plans, or is ending", len(r.plans)), Next: "try again"}
 	}
 	p.expire = time.AfterFunc(planKept, func() { r.DropPlan(context.Background(), id) })
 	r.plans[id] = p
@@ -126,7 +123,12 @@ func (r *Runner) ApplyPatch(ctx context.Context, id string) (patching.Outcome, e
 	}
 	r.log.Error("a patch helper did not finish; what it left is settled", "workspace", p.grant.Workspace.ID, "error", err)
 	p.kill()
-	return r.settle(ctx, p.grant, p.planned, p.held)
+	out, settled := r.settle(ctx, p.grant, p.planned, p.held)
+	var cause *patching.Fault
+	if errors.As(err, &cause) && out.Status == patching.RolledBack {
+		out.Cause = adviseOn(cause)
+	}
+	return out, settled
 }
 
 // SettlePatch brings to an end what an earlier runner has left. The caller holds the
@@ -155,13 +157,13 @@ func (r *Runner) settle(ctx context.Context, g policy.Grant, planned patching.Pl
 		return patching.Outcome{}, patchFault(err)
 	}
 	out := advised(*a.Outcome)
-	if out.Status != patching.Applied {
+	if out.Status != patching.Applied && out.Cause == nil {
 		out.Cause = &patching.Fault{Code: string(Internal), Message: "the patch was interrupted", Next: "look with version at its files, then send it again", Retryable: true}
 	}
 	return out, nil
 }
 
-// patchFault is why a patch was refused. Nothing was changed.
+// patchFault is why a helper did not do what it was asked for.
 func patchFault(err error) error {
 	var f *patching.Fault
 	if errors.As(err, &f) {
@@ -172,7 +174,11 @@ func patchFault(err error) error {
 	if errors.As(err, &file) {
 		return fileFault(err)
 	}
-	return fmt.Errorf("%w (%w)", err, &Fault{Code: RunnerUnavailable, Retryable: true, Message: "the patch could not be planned in time; nothing was changed", Next: "try again"})
+	said := "the patch helper ended before it was done"
+	if errors.Is(err, context.DeadlineExceeded) {
+		said = "the patch helper took too long and was ended"
+	}
+	return fmt.Errorf("%w (%w)", err, &Fault{Code: RunnerUnavailable, Retryable: true, Message: said, Next: "try again"})
 }
 
 func advised(o patching.Outcome) patching.Outcome {

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -16,6 +17,8 @@ import (
 	"codespace/runner/patching"
 	"codespace/sandbox"
 	"codespace/sandbox/message"
+
+	"golang.org/x/sys/unix"
 )
 
 // patches are the patch helpers that hold a plan.
@@ -50,6 +53,14 @@ type patcher struct {
 // patcher returns a helper that is locked down: one that waits, if there is one for
 // this policy and root, or a new one.
 func (r *Runner) patcher(ctx context.Context, g policy.Grant) (*patcher, error) {
+	p, err := r.patcherAt(ctx, g)
+	if errors.Is(err, unix.EBADF) { // the root's handle was given up in that moment
+		p, err = r.patcherAt(ctx, g)
+	}
+	return p, err
+}
+
+func (r *Runner) patcherAt(ctx context.Context, g policy.Grant) (*patcher, error) {
 	root, err := r.roots.open(g)
 	if err != nil {
 		return nil, err
@@ -92,7 +103,7 @@ func (r *Runner) prepareSpare(g policy.Grant) {
 func (r *Runner) spare(p *patcher) {
 	id := p.grant.Workspace.ID
 	r.patchMu.Lock()
-	taken := r.patchesOver || r.spares[id] != nil
+	taken := r.patchesOver || r.spares[id] != nil || len(r.spares) >= maxSpares
 	if !taken {
 		r.spares[id] = p
 		p.expire = time.AfterFunc(poolIdle, func() { r.dropSpare(id, p) })
@@ -142,6 +153,9 @@ func (r *Runner) newPatcher(ctx context.Context, g policy.Grant, root *root) (*p
 	p.grant, p.root = g, root
 	if err := p.setUp(ctx, setup, root.Root); err != nil {
 		p.kill()
+		if errors.Is(err, unix.EBADF) {
+			return nil, err
+		}
 		return nil, patchFault(err)
 	}
 	return p, nil
@@ -235,9 +249,13 @@ func (p *patcher) ask(ctx context.Context, limit time.Duration, f frame) (patchi
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { p.process.Kill() })()
 	var a patching.Answer
+	var fds []int
 	err := p.conn.Send(f.Request, f.body, f.fds...)
 	if err == nil {
-		_, _, err = p.conn.Receive(&a)
+		_, fds, err = p.conn.Receive(&a)
+		for _, fd := range fds { // it has none to give
+			syscall.Close(fd)
+		}
 	}
 	switch {
 	case err != nil && ctx.Err() != nil:

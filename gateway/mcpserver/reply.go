@@ -92,13 +92,27 @@ func refusal(f *runner.Fault) *mcp.CallToolResult {
 	}
 	structured, err := errorObject(f, message, details)
 	if err != nil || len(structured) > defaultPage {
-		structured, _ = errorObject(f, message, map[string]any{"truncated": true}) // cannot fail
+		structured, _ = errorObject(f, message, scalars(details)) // cannot fail
 	}
 	return &mcp.CallToolResult{
 		IsError:           true,
 		StructuredContent: structured,
 		Content:           []mcp.Content{&mcp.TextContent{Text: string(f.Code) + ": " + message}},
 	}
+}
+
+// scalars are the details that are short in any case.
+func scalars(details map[string]any) map[string]any {
+	short := map[string]any{"truncated": true}
+	for name, value := range details {
+		switch v := value.(type) {
+		case string:
+			short[name] = clip(v, 200)
+		case bool, int, int64, json.Number:
+			short[name] = v
+		}
+	}
+	return short
 }
 
 func errorObject(f *runner.Fault, message string, details map[string]any) (json.RawMessage, error) {

@@ -7,7 +7,6 @@ import (
 
 	"codespace/gateway"
 	"codespace/runner"
-	"codespace/runner/patching"
 )
 
 func operationStatus() tool {
@@ -37,7 +36,8 @@ const operationOutput = `{"type":"object","properties":{
 "created_at":{"type":"string"},
 "finished_at":{"type":"string"},
 "error":{"type":"object","description":"Why it was not applied: code, message."},
-"facts":{"type":"array","description":"Paths that somebody else has changed meanwhile: path, found, kept, because."},
+"facts":{"type":"array","description":"Of the paths shown, those that somebody else has changed meanwhile: path, found, kept, because."},
+"facts_total":{"type":"integer"},
 "files":{"type":"array"},
 "changes":{"type":"array","description":"As apply_patch; of a patch that was not applied, what was meant."},
 "handoff":{"type":"array"},
@@ -49,13 +49,12 @@ const operationOutput = `{"type":"object","properties":{
 "handoff_total":{"type":"integer"}}}`
 
 type operationShown struct {
-	Kind      string          `json:"kind"`
-	Workspace string          `json:"workspace"`
-	Created   string          `json:"created_at"`
-	Finished  string          `json:"finished_at,omitempty"`
-	Error     *causeShown     `json:"error,omitempty"`
-	Facts     []patching.Fact `json:"facts,omitempty"`
-	Events    []eventShown    `json:"events"`
+	Kind      string       `json:"kind"`
+	Workspace string       `json:"workspace"`
+	Created   string       `json:"created_at"`
+	Finished  string       `json:"finished_at,omitempty"`
+	Error     *causeShown  `json:"error,omitempty"`
+	Events    []eventShown `json:"events"`
 	changesShown
 }
 
@@ -90,21 +89,16 @@ func runOperationStatus(ctx context.Context, c *call) (reply, error) {
 	return operationReply(op, from), nil
 }
 
-// shownFacts is how many facts one answer names.
-const shownFacts = 10
-
 func operationReply(op gateway.Operation, from int) reply {
 	s := operationShown{Kind: "patch", Workspace: op.Workspace, Created: stamp(op.Created), Finished: stamp(op.Finished), Events: []eventShown{}}
 	for _, e := range op.Events {
 		s.Events = append(s.Events, eventShown{e.Seq, e.Kind, stamp(e.At)})
 	}
 	if op.Cause != nil {
-		s.Error = &causeShown{op.Cause.Code, clip(op.Cause.Message, 2000)}
+		s.Error = &causeShown{op.Cause.Code, clip(op.Cause.Message, 1000)}
 	}
-	s.Facts = op.Facts[:min(len(op.Facts), shownFacts)]
-	return longest(len(op.Changes)-from, func(n int) reply {
-		n = max(n, min(1, len(op.Changes)-from)) // one is always told
-		s.changesShown = changesOf(op.Patched, from, n)
+	return changesReply(len(op.Changes)-from, func(n, most int) reply {
+		s.changesShown = changesOf(op.Patched, from, n, most)
 		return reply{header: fmt.Sprintf("%s %s: %d of %d changes", op.OperationID, op.Status, n, len(op.Changes)), value: s}
 	})
 }

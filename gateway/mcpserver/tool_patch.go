@@ -51,15 +51,30 @@ func runApplyPatch(ctx context.Context, c *call) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return longest(len(out.Changes), func(n int) reply {
-		n = max(n, min(1, len(out.Changes))) // one is always told
-		s := changesOf(out, 0, n)
+	return changesReply(len(out.Changes), func(n, most int) reply {
 		header := fmt.Sprintf("%s: %d of %d changes", out.Status, n, len(out.Changes))
 		if out.OperationID != "" {
 			header = out.OperationID + " " + header
 		}
-		return reply{header: header, value: s}
+		return reply{header: header, value: changesOf(out, 0, n, most)}
 	}), nil
+}
+
+// How many bytes of a path are shown: all, or what fits in any case.
+const (
+	wholePath   = 4096
+	clippedPath = 150
+)
+
+// changesReply is the longest reply of n changes that fits. One is always told, if need
+// be with clipped paths.
+func changesReply(n int, build func(changes, most int) reply) reply {
+	if n > 0 {
+		if one, err := build(1, wholePath).render(); err != nil || one.size() > defaultPage {
+			return build(1, clippedPath)
+		}
+	}
+	return longest(n, func(changes int) reply { return build(changes, wholePath) })
 }
 
 // changeShown is a change as a client sees it.
@@ -79,6 +94,8 @@ type changesShown struct {
 	Files        []string          `json:"files"`
 	Changes      []changeShown     `json:"changes"`
 	Handoff      []gateway.Handoff `json:"handoff"`
+	Facts        []patching.Fact   `json:"facts,omitempty"`
+	FactsTotal   int               `json:"facts_total,omitempty"`
 	Truncated    bool              `json:"truncated"`
 	Next         string            `json:"next_cursor,omitempty"`
 	FilesTotal   int               `json:"files_total"`
@@ -86,23 +103,30 @@ type changesShown struct {
 	HandoffTotal int               `json:"handoff_total"`
 }
 
-// changesOf is the part of n changes from one on.
-func changesOf(p gateway.Patched, from, n int) changesShown {
+// changesOf is the part of n changes from one on, with at most so many bytes of a path.
+func changesOf(p gateway.Patched, from, n, most int) changesShown {
 	s := changesShown{Status: p.Status, OperationID: p.OperationID, Replayed: p.Replayed, Files: []string{}, Changes: []changeShown{}, Handoff: []gateway.Handoff{},
-		ChangesTotal: len(p.Changes), HandoffTotal: len(p.Handoff)}
+		ChangesTotal: len(p.Changes), HandoffTotal: len(p.Handoff), FactsTotal: len(p.Facts)}
 	here := map[string]bool{}
 	for i, c := range p.Changes {
 		s.FilesTotal += len(touched(c))
 		if i < from || i >= from+n {
 			continue
 		}
-		s.Files = append(s.Files, touched(c)...)
-		s.Changes = append(s.Changes, changeShown{c.Path, c.Kind, c.From, c.Before, c.After})
-		here[c.Path] = true
+		for _, path := range touched(c) {
+			s.Files = append(s.Files, clip(path, most))
+			here[path] = true
+		}
+		s.Changes = append(s.Changes, changeShown{clip(c.Path, most), c.Kind, clip(c.From, most), c.Before, c.After})
 	}
 	for _, h := range p.Handoff {
 		if here[h.Path] {
-			s.Handoff = append(s.Handoff, h)
+			s.Handoff = append(s.Handoff, gateway.Handoff{Path: clip(h.Path, most), Reason: h.Reason})
+		}
+	}
+	for _, f := range p.Facts {
+		if here[f.Path] || f.Path == "." {
+			s.Facts = append(s.Facts, patching.Fact{Path: clip(f.Path, most), Found: clip(f.Found, most), Kept: clip(f.Kept, most), Because: clip(f.Because, most)})
 		}
 	}
 	if from+n < len(p.Changes) {

@@ -3,8 +3,11 @@ package patch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path"
 	"slices"
+
+	"golang.org/x/sys/unix"
 
 	"codespace/openat2fs"
 	"codespace/runner/failpoint"
@@ -17,12 +20,37 @@ func (h *Helper) apply(ctx context.Context, p *plan) (patching.Outcome, error) {
 	if err == nil {
 		err = h.commit(ctx, p.Edits)
 	}
-	// With one edit nothing can be removed that another edit would need.
-	if err == nil && len(p.Edits) > 1 {
-		err = h.sync(ctx, p.Planned)
+	if err == nil {
+		err = h.unchanged(ctx, p)
 	}
 	return h.settle(ctx, p.Planned, err)
 }
+
+// unchanged wants the files that were replaced to have the mode and owner that the new
+// ones were given: somebody may have changed them since the plan.
+func (h *Helper) unchanged(ctx context.Context, p *plan) error {
+	for _, e := range p.Edits {
+		c, kept := p.new[e.Path]
+		if !kept || e.Before == patching.Absent {
+			continue
+		}
+		at, err := h.at(ctx, e)
+		if err != nil {
+			return err
+		}
+		st, err := at.temp.Dir.Stat(at.temp.Name)
+		if err != nil {
+			return err
+		}
+		if st.Kind == openat2fs.File && (st.Mode&0o777 != c.mode || int(st.UID) != c.uid || int(st.GID) != c.gid) {
+			return &patching.Fault{Code: "VERSION_CONFLICT", Message: fmt.Sprintf("mode or owner of %q were changed meanwhile", e.Path), Next: "send it again",
+				Retryable: true, Details: map[string]any{"path": e.Path, "expected": modeOf(c.mode), "actual": modeOf(st.Mode)}}
+		}
+	}
+	return nil
+}
+
+func modeOf(mode uint32) string { return fmt.Sprintf("mode %04o", mode) }
 
 // stage puts every new content beside its target, on the disk.
 func (h *Helper) stage(ctx context.Context, p *plan) error {
@@ -40,7 +68,7 @@ func (h *Helper) stage(ctx context.Context, p *plan) error {
 			err = write(at.temp, p.new[e.Path])
 		}
 		if err != nil {
-			return err
+			return about(e.Path, err)
 		}
 	}
 	return nil
@@ -58,8 +86,7 @@ func (h *Helper) makeDir(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	h.dirs[dir] = d
-	return nil
+	return d.Close()
 }
 
 func write(at openat2fs.Place, c content) (err error) {
@@ -118,8 +145,11 @@ func (h *Helper) commit(ctx context.Context, edits []patching.Edit) error {
 			return conflict(e.Path, patching.Absent, "there")
 		case absent(err):
 			return conflict(e.Path, e.Before, patching.Absent)
+		case errors.Is(err, unix.EINVAL):
+			return &patching.Fault{Code: "FILE_OPERATION_FAILED", Message: "the workspace's file system cannot let two files change places in one step (renameat2)",
+				Next: "use a workspace on another file system, or change files by commands", Details: map[string]any{"path": e.Path, "reason": "renameat2"}}
 		case err != nil:
-			return err
+			return about(e.Path, err)
 		}
 	}
 	return nil
@@ -186,7 +216,7 @@ func (h *Helper) sync(ctx context.Context, p patching.Planned) error {
 		dirs[path.Dir(made)] = true
 	}
 	for dir := range dirs {
-		if err := h.syncDir(ctx, dir); err != nil && !gone(err) {
+		if err := h.syncDir(ctx, dir); err != nil && !gone(err) && !forbidden(err) {
 			return err
 		}
 	}
@@ -198,10 +228,11 @@ func (h *Helper) syncDir(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	d, err := h.dir(ctx, p)
+	d, err := h.root.OpenDir(ctx, p)
 	if err != nil {
 		return err
 	}
+	defer d.Close()
 	if err := failpoint.Hit("fsync directory"); err != nil {
 		return err
 	}
@@ -219,18 +250,23 @@ func (h *Helper) unmake(ctx context.Context, made []string) error {
 		if err != nil {
 			return err
 		}
-		d, err := h.dir(ctx, above)
-		if err == nil {
-			err = failpoint.Hit("rmdir")
-		}
-		if err == nil {
-			err = d.Rmdir(name)
-		}
-		if err != nil && !gone(err) && !taken(err) {
+		if err := h.rmdir(ctx, above, name); err != nil && !gone(err) && !taken(err) && !forbidden(err) {
 			return err
 		}
 	}
 	return nil
+}
+
+func (h *Helper) rmdir(ctx context.Context, above openat2fs.Path, name openat2fs.Name) error {
+	d, err := h.root.OpenDir(ctx, above)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := failpoint.Hit("rmdir"); err != nil {
+		return err
+	}
+	return d.Rmdir(name)
 }
 
 // pathOf is a directory as package path writes it.

@@ -97,12 +97,16 @@ const (
 		unix.LANDLOCK_ACCESS_FS_MAKE_DIR
 )
 
-// landlock leaves files beneath the root, and nothing else. A kernel without it has the
-// other layers.
+// landlock leaves files beneath the root, and nothing else. On a kernel without it the
+// filter leaves files by openat2, which are those of the owner: the helper's own code asks
+// for names beneath the root alone.
 func landlock(root int) error {
 	abi, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
-	if errno != 0 {
+	if errno == unix.ENOSYS || errno == unix.EOPNOTSUPP { // not built in, or not switched on
 		return nil
+	}
+	if errno != 0 {
+		return errno
 	}
 	rules := unix.LandlockRulesetAttr{Handled_access_fs: handledFiles}
 	granted := uint64(grantedFiles)

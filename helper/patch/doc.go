@@ -1,11 +1,12 @@
 // Package patch is a patch helper: a process that plans and applies one patch of one
 // workspace, and nothing else.
 //
-// It is started by the runner for every patch, told whom to become and what it may
-// touch, and locks itself down before it sees a byte of the patch: the identity of the
-// workspace's owner, no capabilities, no new privileges, Landlock where the kernel has
-// it, and a system-call filter that knows neither sockets nor programs. What a patch
-// can do to it, it can do to files beneath the workspace's root and to nothing else.
+// It is started by the runner, one for each patch and perhaps some time before it, told
+// whom to become and what it may touch, and locks itself down before it sees a byte of
+// the patch: the identity of the workspace's owner, no capabilities, no new privileges,
+// Landlock where the kernel has it, and a system-call filter that knows neither sockets
+// nor programs. What a patch can do to it, it can do to files beneath the workspace's
+// root and to nothing else; without Landlock, to whatever files their owner can reach.
 //
 // It promises all or nothing. Every new content is written to a temporary beside its
 // target and synced before the first target changes; then the two change places, so

@@ -20,6 +20,20 @@ func gone(err error) bool {
 	return false
 }
 
+// forbidden: the right is not there, or was taken away.
+func forbidden(err error) bool { return errors.Is(err, fs.ErrPermission) }
+
+// about makes an error of a temporary one of the file that it is for.
+func about(path string, err error) error {
+	var e *openat2fs.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	told := *e
+	told.Path = path
+	return &told
+}
+
 // taken: something is there already or, for a directory, in it.
 func taken(err error) bool { return errors.Is(err, fs.ErrExist) }
 

@@ -18,6 +18,9 @@ type Helper struct {
 	protected []string
 	limits    patching.Limits
 
+	uid    int   // whose files a patch makes,
+	groups []int // and with which groups
+
 	plan   *plan
 	dirs   map[string]*openat2fs.Dir // by path; they stay open to the end
 	buffer []byte                    // of a file that is looked at
@@ -74,10 +77,24 @@ func setUp(c *patching.Conn) (*Helper, error) {
 	h := &Helper{protected: r.Setup.Protected, limits: r.Setup.Limits, dirs: map[string]*openat2fs.Dir{}}
 	h.root, err = openat2fs.Adopt(fds[0], openat2fs.Limits{HashBytes: h.limits.FileBytes})
 	if err == nil {
+		err = h.identify(r.Setup)
+	}
+	if err == nil {
 		err = confine(r.Setup, fds[0])
 	}
 	a := patching.Answer{Fault: faultOf(err)}
 	return h, errors.Join(err, c.Send(a, nil))
+}
+
+// identify finds out whom confine will make of this process. Afterwards it cannot ask.
+func (h *Helper) identify(s *patching.Setup) error {
+	if s.UID >= 0 {
+		h.uid, h.groups = s.UID, []int{s.GID}
+		return nil
+	}
+	groups, err := unix.Getgroups()
+	h.uid, h.groups = unix.Geteuid(), append(groups, unix.Getegid())
+	return err
 }
 
 func (h *Helper) answer(r patching.Request, body []byte) (patching.Answer, error) {
@@ -96,9 +113,22 @@ func (h *Helper) answer(r patching.Request, body []byte) (patching.Answer, error
 		return outcome(h.apply(ctx, p))
 	case r.Settle != nil && h.plan == nil:
 		h.plan = &plan{}
-		return outcome(h.settle(ctx, *r.Settle, errInterrupted))
+		return outcome(h.interrupted(ctx, *r.Settle))
 	}
 	return patching.Answer{}, fmt.Errorf("cannot serve this request now")
+}
+
+// interrupted settles what was planned for this root. Another directory is left alone:
+// its files are not those of the plan.
+func (h *Helper) interrupted(ctx context.Context, p patching.Planned) (patching.Outcome, error) {
+	st, err := h.root.Stat(ctx, openat2fs.Path{})
+	if err != nil {
+		return patching.Outcome{}, err
+	}
+	if st.Inode != p.Root {
+		return patching.Outcome{Status: patching.Unknown, Facts: []patching.Fact{{Path: ".", Found: "another directory", Because: "the workspace is not the one that the patch was for"}}}, nil
+	}
+	return h.settle(ctx, p, errInterrupted)
 }
 
 func outcome(o patching.Outcome, err error) (patching.Answer, error) {

@@ -2,11 +2,14 @@ package patch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path"
+	"regexp"
 	"slices"
+
+	"golang.org/x/sys/unix"
 
 	"codespace/openat2fs"
 	"codespace/openat2fs/v4a"
@@ -38,20 +41,52 @@ func (h *Helper) planned(ctx context.Context, text []byte, expected map[string]s
 	if err := h.expect(ctx, expected); err != nil {
 		return nil, err
 	}
-	w := &workspace{ctx: ctx, root: h.root, seen: map[string]openat2fs.Stat{}}
+	w := &workspace{ctx: ctx, root: h.root, seen: map[string]openat2fs.Stat{}} // after the versions: see possible
 	changes, err := v4a.Plan(parsed, w)
 	if err != nil {
 		return nil, err
 	}
 	p := &plan{new: map[string]content{}}
 	for _, c := range changes {
-		if err := h.possible(c, w.seen[old(c)]); err != nil {
+		if want, is := expected[old(c)]; is && c.BeforeVersion != "" && want != c.BeforeVersion {
+			return nil, conflict(old(c), want, c.BeforeVersion) // it was changed since the versions were compared
+		}
+		if err := h.possible(ctx, c, w.seen[old(c)]); err != nil {
 			return nil, err
 		}
 		p.add(c, w.seen)
 	}
-	p.Made, err = h.missing(ctx, p.Edits)
-	return p, err
+	if p.Made, err = h.missing(ctx, p.Edits); err != nil {
+		return nil, err
+	}
+	st, err := h.root.Stat(ctx, openat2fs.Path{})
+	p.Root = st.Inode
+	return p, errors.Join(err, p.bounded())
+}
+
+// The bounds of a plan, besides those of its patch: the directories that it makes or
+// changes files in, and the bytes of its record.
+const (
+	maxDirectories = 2000
+	maxPlanBytes   = 8 << 20
+)
+
+func (p *plan) bounded() error {
+	dirs := map[string]bool{}
+	size := 0
+	for _, e := range p.Edits {
+		dirs[path.Dir(e.Path)] = true
+		size += 2*len(e.Path) + 400 // it is in a change too
+	}
+	for _, made := range p.Made {
+		dirs[made] = true
+		size += len(made) + 10
+	}
+	if len(dirs) > maxDirectories || size > maxPlanBytes {
+		return &patching.Fault{Code: "INVALID_PATCH", Message: fmt.Sprintf("the patch has files in %d directories with paths of %d bytes, more than %d or %d",
+			len(dirs), size, maxDirectories, maxPlanBytes), Next: "split it", Details: map[string]any{"directories": len(dirs), "limit": maxDirectories}}
+	}
+	return nil
 }
 
 // permitted refuses a patch that touches what is protected, or too much.
@@ -81,6 +116,10 @@ func (h *Helper) expect(ctx context.Context, expected map[string]string) error {
 	texts := slices.Sorted(maps.Keys(expected))
 	paths := make([]openat2fs.Path, len(texts))
 	for i, text := range texts {
+		if !version.MatchString(expected[text]) {
+			return &patching.Fault{Code: "INVALID_ARGUMENT", Message: fmt.Sprintf("the expected version of %q is no version", text),
+				Next: "give the version that read or version answered with (sha256: and 64 hex digits), or absent", Details: map[string]any{"path": text}}
+		}
 		p, err := openat2fs.ParsePath(text)
 		if err != nil {
 			return err
@@ -98,6 +137,8 @@ func (h *Helper) expect(ctx context.Context, expected map[string]string) error {
 	}
 	return nil
 }
+
+var version = regexp.MustCompile(`^(absent|sha256:[0-9a-f]{64})$`)
 
 // found is the version of what is at a path or, where there is none, what it is.
 func found(v openat2fs.Versioned) string {
@@ -129,15 +170,39 @@ func old(c v4a.Change) string {
 }
 
 // possible refuses what would fail later for certain.
-func (h *Helper) possible(c v4a.Change, was openat2fs.Stat) error {
+func (h *Helper) possible(ctx context.Context, c v4a.Change, was openat2fs.Stat) error {
 	if size := int64(len(c.After)); size > h.limits.FileBytes {
 		return tooLarge(c.Path, size, h.limits.FileBytes)
 	}
-	if c.BeforeVersion == "" || c.Kind == v4a.Delete || int(was.UID) == os.Geteuid() {
+	if c.BeforeVersion == "" || c.Kind == v4a.Delete {
 		return nil
 	}
-	return &patching.Fault{Code: "FILE_OPERATION_FAILED", Message: fmt.Sprintf("%q belongs to another user, and a patch would make it the workspace owner's", old(c)),
+	whose := "user"
+	if int(was.UID) == h.uid {
+		whose = "group"
+		ours, err := h.inGroup(ctx, c.Path, was.GID)
+		if ours || err != nil {
+			return err
+		}
+	}
+	return &patching.Fault{Code: "FILE_OPERATION_FAILED", Message: fmt.Sprintf("%q belongs to another %s, and a patch would make it the workspace owner's", old(c), whose),
 		Next: "have it changed by its owner", Details: map[string]any{"path": old(c), "reason": "owner"}}
+}
+
+// inGroup says whether a new file at a path can have this group.
+func (h *Helper) inGroup(ctx context.Context, file string, gid uint32) (bool, error) {
+	if slices.Contains(h.groups, int(gid)) {
+		return true, nil
+	}
+	p, err := pathOf(path.Dir(file))
+	if err != nil {
+		return false, err
+	}
+	st, err := h.root.Stat(ctx, p)
+	if absent(err) {
+		return false, nil
+	}
+	return st.Mode&unix.S_ISGID != 0 && st.GID == gid, err
 }
 
 // add makes the edits of one change. A change that changes nothing has none.

@@ -10,66 +10,6 @@ import (
 	"codespace/runner/patching"
 )
 
-// state is what stands at the two places of an edit: a version, Absent, or the code of
-// why there is none.
-type state struct {
-	patching.Edit
-	target, temp string
-}
-
-// done: the target is as planned, and what stood there is kept, or was removed already.
-// Nothing that is kept is removed before every edit is done.
-func (s state) done() bool {
-	return s.target == s.After && (s.temp == s.Before || s.temp == patching.Absent)
-}
-
-// cleaned: what stood there was removed already, so every edit was done once.
-func (s state) cleaned() bool {
-	return s.Before != patching.Absent && s.After != patching.Absent && s.target == s.After && s.temp == patching.Absent
-}
-
-// look reads the state of every edit from the disk.
-func (h *Helper) look(ctx context.Context, edits []patching.Edit) ([]state, error) {
-	states := make([]state, len(edits))
-	for i, e := range edits {
-		at, err := h.at(ctx, e)
-		if gone(err) { // the directory, and all that would be in it
-			states[i] = state{e, patching.Absent, patching.Absent}
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		states[i] = state{Edit: e}
-		if states[i].target, err = h.version(ctx, at.target); err != nil {
-			return nil, err
-		}
-		if states[i].temp, err = h.version(ctx, at.temp); err != nil {
-			return nil, err
-		}
-	}
-	return states, nil
-}
-
-// version reads what is at a place. An error is one of the machine.
-func (h *Helper) version(ctx context.Context, at openat2fs.Place) (string, error) {
-	var err error
-	h.buffer, _, err = at.Dir.Load(ctx, at.Name, h.buffer[:0])
-	if err == nil {
-		return openat2fs.VersionOf(h.buffer), nil
-	}
-	code := codeOf(err)
-	switch code {
-	case "":
-		return "", err
-	case openat2fs.FileNotFound:
-		return patching.Absent, nil
-	case openat2fs.FileOperationFailed, openat2fs.PathContended:
-		return "", err
-	}
-	return string(code), nil
-}
-
 // errInterrupted is the cause where nobody knows how far a patch had come.
 var errInterrupted = errors.New("the patch was interrupted")
 
@@ -83,23 +23,20 @@ func (h *Helper) settle(ctx context.Context, p patching.Planned, cause error) (p
 	}
 	interrupted := cause == errInterrupted
 	if (cause == nil || interrupted) && complete(states) {
-		return patching.Outcome{Status: patching.Applied}, h.clean(ctx, states)
+		return patching.Outcome{Status: patching.Applied}, h.finish(ctx, p, states)
 	}
 	if interrupted && !slices.ContainsFunc(states, state.telling) {
 		return unclear(states), nil
 	}
-	if cause == nil || interrupted {
+	if cause == nil {
 		cause = mismatch(states)
 	}
-	out := patching.Outcome{Status: patching.RolledBack, Cause: faultOf(cause)}
-	for _, s := range slices.Backward(states) {
-		fact, err := h.undo(ctx, s)
-		if err != nil {
-			return patching.Outcome{}, err
-		}
-		if fact != nil {
-			out.Status, out.Facts = patching.Partial, append(out.Facts, *fact)
-		}
+	out := patching.Outcome{Status: patching.RolledBack, Facts: h.undoAll(ctx, states)}
+	if !interrupted {
+		out.Cause = faultOf(cause)
+	}
+	if len(out.Facts) > 0 {
+		out.Status = patching.Partial
 	}
 	if err := h.sync(ctx, p); err != nil {
 		return patching.Outcome{}, err
@@ -107,15 +44,18 @@ func (h *Helper) settle(ctx context.Context, p patching.Planned, cause error) (p
 	return out, h.unmake(ctx, p.Made)
 }
 
-// unclear: somebody else's content and no temporary, so that this edit was either never
-// begun or done and changed again afterwards.
-func (s state) unclear() bool {
-	return s.temp == patching.Absent && s.target != s.Before && s.target != s.After
-}
-
-// telling: the patch had not ended, since something is as it was before or kept still.
-func (s state) telling() bool {
-	return s.temp != patching.Absent || !s.done() && !s.unclear()
+// mismatch is the first edit that is not done: somebody else was in between.
+func mismatch(states []state) error {
+	for _, s := range states {
+		switch {
+		case s.done():
+		case s.target == s.After:
+			return conflict(s.Path, s.Before, s.temp)
+		default:
+			return conflict(s.Path, s.After, s.target)
+		}
+	}
+	return nil
 }
 
 // unclear is the outcome where nothing on the disk tells whether the patch was applied.
@@ -123,33 +63,22 @@ func unclear(states []state) patching.Outcome {
 	out := patching.Outcome{Status: patching.Unknown}
 	for _, s := range states {
 		if s.unclear() {
-			out.Facts = append(out.Facts, *s.fact("somebody else has changed it", false))
+			out.Facts = append(out.Facts, s.fact("somebody else has changed it", false))
 		}
 	}
 	return out
 }
 
-func complete(states []state) bool {
-	return slices.ContainsFunc(states, state.cleaned) || !slices.ContainsFunc(states, func(s state) bool { return !s.done() })
-}
-
-// mismatch is the first edit that is not done: somebody else was in between.
-func mismatch(states []state) error {
-	for _, s := range states {
-		if s.done() {
-			continue
+// finish makes a complete patch last and removes what the targets were before; with
+// that it cannot be undone. The old content of one file may go before its directory is
+// on the disk: without it, the new one is there.
+func (h *Helper) finish(ctx context.Context, p patching.Planned, states []state) error {
+	if len(states) > 1 || len(states) == 1 && states[0].Before == patching.Absent {
+		if err := h.sync(ctx, p); err != nil {
+			return err
 		}
-		if s.target == s.After {
-			return conflict(s.Path, s.Before, s.temp)
-		}
-		return conflict(s.Path, s.After, s.target)
 	}
-	return nil
-}
-
-// clean removes what the targets were before. With that the patch cannot be undone.
-func (h *Helper) clean(ctx context.Context, states []state) error {
-	var kept []patching.Edit
+	var cleaned []patching.Edit
 	for _, s := range states {
 		if s.temp == patching.Absent || s.temp != s.Before {
 			continue
@@ -161,92 +90,117 @@ func (h *Helper) clean(ctx context.Context, states []state) error {
 		if err := h.drop(at.temp); err != nil {
 			return err
 		}
-		kept = append(kept, s.Edit)
+		cleaned = append(cleaned, s.Edit)
 	}
-	return h.sync(ctx, patching.Planned{Edits: kept})
+	return h.sync(ctx, patching.Planned{Edits: cleaned})
 }
 
-// undo brings one edit back. It removes no content but what the plan names or what was
-// not in place yet; what somebody else has made meanwhile stays, and is a fact.
-func (h *Helper) undo(ctx context.Context, s state) (*patching.Fact, error) {
-	at, err := h.at(ctx, s.Edit)
-	if gone(err) { // nothing was made there, or somebody has taken the directory away
-		if s.target != s.Before {
-			return s.fact("its directory is gone", false), nil
+// undoAll brings all edits back: first everything to its place, then the temporaries
+// go. So as long as one that was written is missing, nothing of ours is in place. What
+// could not be brought back is a fact each.
+func (h *Helper) undoAll(ctx context.Context, states []state) []patching.Fact {
+	var facts []patching.Fact
+	var drop []openat2fs.Place
+	staged := !slices.ContainsFunc(states, state.unstaged)
+	for _, s := range slices.Backward(states) {
+		at, err := h.at(ctx, s.Edit)
+		if gone(err) && s.target == s.Before { // nothing was made there
+			continue
 		}
-		return nil, nil
+		if err != nil {
+			facts = append(facts, s.fact("its directory cannot be used: "+err.Error(), false))
+			continue
+		}
+		fact, done, err := h.undo(ctx, s, undoing{at, staged})
+		if err != nil {
+			fact = new(s.fact("it cannot be brought back: "+err.Error(), true))
+		}
+		if fact != nil {
+			facts = append(facts, *fact)
+		}
+		if done {
+			drop = append(drop, at.temp)
+		}
 	}
-	if err != nil {
-		return nil, err
+	for _, at := range drop {
+		if err := h.drop(at); err != nil {
+			facts = append(facts, patching.Fact{Path: at.Name.String(), Because: "it cannot be removed: " + err.Error()})
+		}
 	}
+	return facts
+}
+
+// undoing is what undo knows besides the state of its edit.
+type undoing struct {
+	places
+	staged bool // every new content was written, so that some may be in place
+}
+
+// undo brings one edit back, and says whether its temporary may go. What somebody else
+// has made meanwhile stays, and is a fact.
+func (h *Helper) undo(ctx context.Context, s state, u undoing) (fact *patching.Fact, drop bool, err error) {
 	switch {
 	case s.target == s.Before: // never changed, or brought back already
-		return nil, h.drop(at.temp)
+		return nil, true, nil
 	case s.Before == patching.Absent:
-		return h.undoAdd(ctx, s, at)
+		return h.undoAdd(ctx, s, u)
 	case s.temp == patching.Absent:
-		if s.target == s.After {
-			return s.fact("what stood there is gone", false), nil
+		if s.target == s.After && u.staged {
+			return new(s.fact("what stood there is gone", false)), false, nil
 		}
-		return nil, nil // somebody else's, and never touched
+		return nil, false, nil // somebody else's, and never touched
 	case s.temp == s.After: // not in place yet, and somebody else has changed the target
-		return nil, h.drop(at.temp)
+		return nil, true, nil
 	case s.target == patching.Absent && (s.temp == s.Before || s.After == patching.Absent):
-		return h.putBack(s, at)
+		err := h.rename(u.temp, u.target, openat2fs.Keep)
+		if taken(err) {
+			return new(s.fact("somebody else has made it anew", true)), false, nil
+		}
+		return nil, false, err
 	case s.target == s.After:
-		return h.exchangeBack(ctx, s, at)
+		return h.exchangeBack(ctx, s, u)
 	}
-	return s.fact("somebody else has changed it", true), nil
+	return new(s.fact("somebody else has changed it", true)), false, nil
 }
 
-func (h *Helper) undoAdd(ctx context.Context, s state, at places) (*patching.Fact, error) {
-	if s.temp != patching.Absent { // not in place yet, and somebody else was
-		return nil, h.drop(at.temp)
+func (h *Helper) undoAdd(ctx context.Context, s state, u undoing) (fact *patching.Fact, drop bool, err error) {
+	switch {
+	case s.temp != patching.Absent: // not in place yet, and somebody else was
+		return nil, true, nil
+	case !u.staged: // not ours
+		return nil, false, nil
+	case s.target != s.After:
+		return new(s.fact("somebody else has changed it", false)), false, nil
 	}
-	if s.target != s.After {
-		return s.fact("somebody else has changed it", false), nil
-	}
-	err := h.rename(at.target, at.temp, openat2fs.Keep)
+	err = h.rename(u.target, u.temp, openat2fs.Keep)
 	if absent(err) {
-		return nil, nil
+		return nil, false, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	got, err := h.version(ctx, at.temp)
-	if err != nil {
-		return nil, err
+	got, err := h.version(ctx, u.temp)
+	if err == nil && got == s.After {
+		return nil, true, nil
 	}
-	if got != s.After { // changed between the look and the rename
-		return s.fact("somebody else has changed it", false), h.rename(at.temp, at.target, openat2fs.Keep)
-	}
-	return nil, h.drop(at.temp)
+	// Changed between the look and the rename.
+	return new(s.fact("somebody else has changed it", false)), false, errors.Join(err, h.rename(u.temp, u.target, openat2fs.Keep))
 }
 
-func (h *Helper) putBack(s state, at places) (*patching.Fact, error) {
-	err := h.rename(at.temp, at.target, openat2fs.Keep)
-	if taken(err) {
-		return s.fact("somebody else has made it anew", true), nil
+func (h *Helper) exchangeBack(ctx context.Context, s state, u undoing) (fact *patching.Fact, drop bool, err error) {
+	if err := h.rename(u.temp, u.target, openat2fs.Exchange); err != nil {
+		return nil, false, err
 	}
-	return nil, err
+	got, err := h.version(ctx, u.temp)
+	if err == nil && got == s.After {
+		return nil, true, nil
+	}
+	// Changed between the look and the rename.
+	return new(s.fact("somebody else has changed it", true)), false, errors.Join(err, h.rename(u.temp, u.target, openat2fs.Exchange))
 }
 
-func (h *Helper) exchangeBack(ctx context.Context, s state, at places) (*patching.Fact, error) {
-	if err := h.rename(at.temp, at.target, openat2fs.Exchange); err != nil {
-		return nil, err
-	}
-	got, err := h.version(ctx, at.temp)
-	if err != nil {
-		return nil, err
-	}
-	if got != s.After { // changed between the look and the rename
-		return s.fact("somebody else has changed it", true), h.rename(at.temp, at.target, openat2fs.Exchange)
-	}
-	return nil, h.drop(at.temp)
-}
-
-func (s state) fact(because string, kept bool) *patching.Fact {
-	f := &patching.Fact{Path: s.Path, Found: s.target, Because: because}
+func (s state) fact(because string, kept bool) patching.Fact {
+	f := patching.Fact{Path: s.Path, Found: s.target, Because: because}
 	if kept {
 		f.Kept = path.Join(path.Dir(s.Path), s.Temp)
 	}

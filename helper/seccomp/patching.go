@@ -4,8 +4,8 @@ import "syscall"
 
 // patching is all that a patch helper may ask of the kernel once it is locked down: what
 // is done to files beneath a directory handle, a socket that it has, and what the Go
-// runtime needs to run at all. There is no call in it that opens by a path alone, makes
-// a socket, starts a program or reaches another process.
+// runtime needs to run at all. There is no call in it that makes a socket, starts a
+// program or reaches another process. What openat2 may open is Landlock's to say.
 var patching = group("patching", Allow, []call{
 	{"openat2", "every name beneath the root"},
 	{"fstat", "what was opened"},

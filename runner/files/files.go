@@ -71,14 +71,7 @@ type PatchRequest struct {
 	Digest    string            `json:"policy_digest"`
 	Patch     []byte            `json:"-"`
 	Expected  map[string]string `json:"expected_versions,omitempty"` // by path
-	Check     bool              `json:"check,omitempty"`             // it will not be applied
-}
-
-// PatchPlan is what a patch will do. Its ID is to be applied or dropped, once; it is "" if
-// it was only asked for.
-type PatchPlan struct {
-	ID string `json:"plan_id,omitempty"`
-	patching.Planned
+	ID        string            `json:"plan_id,omitempty"`           // of the plan, which is kept; "": it is only asked for
 }
 
 // SettleRequest asks to bring to an end what a patch of that plan has left.

@@ -10,12 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxFrame bounds one frame in bytes: the largest patch, or a plan of as many files as
-// may be touched with the longest paths.
+// maxFrame bounds one frame in bytes. The largest patch and the largest plan are smaller.
 const maxFrame = 32 << 20
 
 // Conn is one end of the socket pair of a patch helper, for one caller at a time. It
-// blocks: who wants to give up ends the helper, or shuts the socket down.
+// blocks: who wants to give up ends the helper.
 //
 // A frame is the length of its JSON and of its body, each 4 bytes in big endian, and
 // the two. Descriptors come with its first byte.
@@ -39,9 +38,6 @@ func Inherited(fd int) *Conn {
 
 // Close gives the end back; the other then reads io.EOF.
 func (c *Conn) Close() error { return unix.Close(c.fd) }
-
-// Shutdown ends both directions, also under a call that waits.
-func (c *Conn) Shutdown() { unix.Shutdown(c.fd, unix.SHUT_RDWR) }
 
 // Send sends one frame. The descriptors stay open here.
 func (c *Conn) Send(message any, body []byte, fds ...int) error {

@@ -77,6 +77,7 @@ type Planned struct {
 	Changes []Change `json:"changes"`
 	Edits   []Edit   `json:"edits"`
 	Made    []string `json:"made,omitempty"` // directories that are missing, outermost first
+	Root    uint64   `json:"root"`           // inode of the directory that it is for
 }
 
 // Status is how a patch ended.

@@ -73,12 +73,12 @@ func once[T any](ctx context.Context, c *Client, m message, payload any) (T, err
 
 // PlanPatch plans a patch; what is held stays open as long as somebody works on it, and the
 // caller's.
-func (c *Client) PlanPatch(ctx context.Context, req files.PatchRequest, held []*os.File) (files.PatchPlan, error) {
+func (c *Client) PlanPatch(ctx context.Context, req files.PatchRequest, held []*os.File) (patching.Planned, error) {
 	rights, err := dupAll(held)
 	if err != nil {
-		return files.PatchPlan{}, fmt.Errorf("%w (%w)", err, unavailable("the descriptors cannot be passed"))
+		return patching.Planned{}, fmt.Errorf("%w (%w)", err, unavailable("the descriptors cannot be passed"))
 	}
-	plan, err := once[files.PatchPlan](ctx, c, message{Kind: kindPlan, frame: frame{body: req.Patch, rights: rights}}, req)
+	plan, err := once[patching.Planned](ctx, c, message{Kind: kindPlan, frame: frame{body: req.Patch, rights: rights}}, req)
 	if u, ok := err.(*Uncertain); ok { // nothing is changed by a plan
 		err = fmt.Errorf("%w (%w)", u, unavailable("the runner did not answer; nothing was changed"))
 	}

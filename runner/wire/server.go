@@ -41,7 +41,7 @@ type Handler struct {
 	Find      func(context.Context, files.FindRequest) (files.FindResult, error)
 	Versions  func(context.Context, files.VersionsRequest) ([]files.Version, error)
 
-	PlanPatch   func(context.Context, files.PatchRequest, []*os.File) (files.PatchPlan, error) // owns the files
+	PlanPatch   func(context.Context, files.PatchRequest, []*os.File) (patching.Planned, error) // owns the files
 	ApplyPatch  func(ctx context.Context, planID string) (patching.Outcome, error)
 	DropPlan    func(ctx context.Context, planID string) error
 	SettlePatch func(context.Context, files.SettleRequest, []*os.File) (patching.Outcome, error) // likewise
