@@ -29,7 +29,10 @@ require (
 	modernc.org/memory v1.12.1 // indirect
 )
 
-require github.com/bmatcuk/doublestar/v4 v4.10.4
+require (
+	github.com/bmatcuk/doublestar/v4 v4.10.4
+	github.com/fsnotify/fsnotify v1.10.1
+)
 
 require (
 	cyphar.com/go-pathrs v0.2.6 // indirect

@@ -277,8 +277,9 @@ func (g *Gateway) replayed(op ledger.Operation, err error) (Patched, error) {
 			Message: "this operation_key was used for another request", Next: "use a new key for a new patch; operation_status shows what the key stands for"}
 	case err != nil:
 		return Patched{}, g.unrecorded(err)
-	case op.Status == ledger.Minted:
-		return unknown(op, runner.RunnerUnavailable)
+	case op.Status == ledger.Minted: // by another process, or nobody could settle it yet
+		return Patched{}, &runner.Fault{Code: runner.WorkspaceBusy, Retryable: true, OperationID: op.ID, Message: "the patch of this operation_key is under way",
+			Next: "send the same again, or ask operation_status", Details: map[string]any{"status": string(ledger.Unknown)}}
 	}
 	var out Patched
 	if err := json.Unmarshal(op.Result, &out); err != nil {

@@ -94,24 +94,13 @@ type filter struct {
 	fd   int
 }
 
-// take keeps what is wanted of a buffer of linux_dirent64 (getdents(2)): inode 8
-// bytes, offset 8, record length 2, type 1, name and NUL.
+// take keeps what is wanted of a buffer of entries.
 func (l *listing) take(buf []byte, f *filter) {
-	for len(buf) > 19 {
-		length := int(binary.NativeEndian.Uint16(buf[16:]))
-		if length <= 19 || length > len(buf) {
-			return // no kernel does this
+	for len(buf) > 0 {
+		var e dirent
+		if e, buf = nextDirent(buf); e.name != nil {
+			l.consider(e.name, e.kind, f)
 		}
-		name := buf[19:length]
-		if end := bytes.IndexByte(name, 0); end >= 0 {
-			name = name[:end]
-		}
-		kind := buf[18]
-		buf = buf[length:]
-		if len(name) == 0 || name[0] == '.' && (len(name) == 1 || len(name) == 2 && name[1] == '.') {
-			continue
-		}
-		l.consider(name, kind, f)
 	}
 }
 

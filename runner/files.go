@@ -18,8 +18,9 @@ type roots struct {
 }
 
 type root struct {
-	is    openat2fs.Identity
-	owner owner
+	is      openat2fs.Identity
+	owner   owner
+	threads *threads // of the owner
 	*openat2fs.Root
 }
 
@@ -49,17 +50,32 @@ func (r *roots) open(g policy.Grant) (*root, error) {
 	if r.roots == nil {
 		r.roots = map[string]*root{}
 	}
-	r.roots[g.Workspace.ID] = &root{is, who, fs}
+	r.roots[g.Workspace.ID] = &root{is, who, newThreads(who), fs}
 	return r.roots[g.Workspace.ID], nil
 }
 
-// rootOf decides that a workspace's files may be read, and opens its root.
+// forget gives up the handle of a root that is no longer at its path.
+func (r *roots) forget(workspace string, is openat2fs.Identity) {
+	r.rootMu.Lock()
+	defer r.rootMu.Unlock()
+	if known := r.roots[workspace]; known != nil && known.is == is {
+		delete(r.roots, workspace)
+		go known.Close() // once its calls have ended
+	}
+}
+
+// rootOf decides that a workspace's files may be read, and opens its root, which is
+// watched from then on.
 func (r *Runner) rootOf(workspace, digest string) (*root, error) {
 	g, err := r.grant(workspace, digest, policy.Action{Kind: policy.ReadFiles})
 	if err != nil {
 		return nil, err
 	}
-	return r.roots.open(g)
+	at, err := r.roots.open(g)
+	if err == nil {
+		r.watch(workspace, at)
+	}
+	return at, err
 }
 
 // ReadFile reads a part of one regular file.
@@ -74,7 +90,7 @@ func (r *Runner) ReadFile(ctx context.Context, req files.ReadRequest) (files.Rea
 	}
 	asked := openat2fs.Range{Offset: req.Offset, Length: req.Length, StartLine: req.StartLine, LineCount: req.LineCount,
 		Max: req.MaxBytes, Text: req.Text}
-	page, err := asOwner(fs.owner, func() (openat2fs.Page, error) { return fs.Read(ctx, path, asked) })
+	page, err := asOwner(fs.threads, func() (openat2fs.Page, error) { return fs.Read(ctx, path, asked) })
 	if err != nil {
 		return files.ReadResult{}, fileFault(err)
 	}
@@ -89,7 +105,7 @@ func (r *Runner) Find(ctx context.Context, req files.FindRequest) (files.FindRes
 		return files.FindResult{}, err
 	}
 	asked := openat2fs.Query{Glob: req.Glob, Cursor: req.Cursor, Limit: req.Limit}
-	found, err := asOwner(fs.owner, func() (openat2fs.Found, error) { return fs.Find(ctx, asked) })
+	found, err := asOwner(fs.threads, func() (openat2fs.Found, error) { return fs.Find(ctx, asked) })
 	if err != nil {
 		return files.FindResult{}, fileFault(err)
 	}
@@ -112,7 +128,7 @@ func (r *Runner) Versions(ctx context.Context, req files.VersionsRequest) ([]fil
 			return nil, fileFault(err)
 		}
 	}
-	all, err := asOwner(fs.owner, func() ([]openat2fs.Versioned, error) { return fs.Versions(ctx, paths) })
+	all, err := asOwner(fs.threads, func() ([]openat2fs.Versioned, error) { return fs.Versions(ctx, paths) })
 	if err != nil {
 		return nil, fileFault(err)
 	}

@@ -20,6 +20,7 @@ const (
 	planTimeout  = time.Minute
 	applyTimeout = 5 * time.Minute
 	maxPlans     = 64
+	maxPlanning  = 4 // at once: each may take some hundred MiB
 )
 
 // PlanPatch plans a patch and keeps the helper that will apply it. What is held, which
@@ -31,11 +32,12 @@ func (r *Runner) PlanPatch(ctx context.Context, req files.PatchRequest, held []*
 		message.CloseAll(held)
 		return files.PatchPlan{}, err
 	}
-	p, err := r.patcher(ctx, grant)
+	p, err := r.planner(ctx, grant)
 	if err != nil {
 		message.CloseAll(held)
 		return files.PatchPlan{}, err
 	}
+	defer func() { <-r.planning }()
 	p.held = held
 	a, err := p.ask(ctx, planTimeout, frame{patching.Request{Plan: &patching.Plan{Expected: req.Expected}}, req.Patch, descriptors(held)})
 	if err == nil && a.Planned == nil {
@@ -57,11 +59,26 @@ func (r *Runner) PlanPatch(ctx context.Context, req files.PatchRequest, held []*
 	return plan, r.keep(plan.ID, p)
 }
 
+// planner waits for a turn to plan, which is given back by the caller, and returns a
+// helper.
+func (r *Runner) planner(ctx context.Context, g policy.Grant) (*patcher, error) {
+	select {
+	case r.planning <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	p, err := r.patcher(ctx, g)
+	if err != nil {
+		<-r.planning
+	}
+	return p, err
+}
+
 // keep keeps a plan until it is taken.
 func (r *Runner) keep(id string, p *patcher) error {
 	r.patchMu.Lock()
 	defer r.patchMu.Unlock()
-	if r.over || len(r.plans) >= maxPlans {
+	if r.patchesOver || len(r.plans) >= maxPlans {
 		p.end()
 		return &Fault{Code: LimitExceeded, Retryable: true, Message: fmt.Sprintf("the runner already holds %d plans", len(r.plans)), Next: "try again"}
 	}
@@ -100,9 +117,10 @@ func (r *Runner) ApplyPatch(ctx context.Context, id string) (patching.Outcome, e
 		f := err.(*Fault)
 		return patching.Outcome{Status: patching.RolledBack, Cause: &patching.Fault{Code: string(f.Code), Message: f.Message, Next: f.Next, Retryable: f.Retryable}}, nil
 	}
-	defer p.end()
+	defer message.CloseAll(p.held)
 	a, err := p.ask(context.WithoutCancel(ctx), applyTimeout, frame{Request: patching.Request{Apply: true}})
 	if err == nil && a.Outcome != nil {
+		go p.kill() // it holds nothing any more
 		r.prepareSpare(p.grant)
 		return advised(*a.Outcome), nil
 	}

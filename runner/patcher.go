@@ -20,14 +20,15 @@ import (
 
 // patches are the patch helpers that hold a plan.
 type patches struct {
-	patchProgram string // absolute path of codespace-patch
+	patchProgram string        // absolute path of codespace-patch
+	planning     chan struct{} // holds one for each patch that is being planned
 
-	patchMu sync.Mutex // guards what follows
-	filter  []byte     // of patch helpers, once compiled
-	plans   map[string]*patcher
-	spares  map[string]*patcher // by workspace: set up, waiting for a patch
-	over    bool                // no helper is started any more
-	helpers sync.WaitGroup      // that run, and those that are being prepared
+	patchMu     sync.Mutex // guards what follows
+	filter      []byte     // of patch helpers, once compiled
+	plans       map[string]*patcher
+	spares      map[string]*patcher // by workspace: set up, waiting for a patch
+	patchesOver bool                // no helper is started any more
+	helpers     sync.WaitGroup      // that run, and those that are being prepared
 }
 
 // maxSpares bounds the helpers that wait, in all workspaces; each takes a few MiB.
@@ -53,6 +54,7 @@ func (r *Runner) patcher(ctx context.Context, g policy.Grant) (*patcher, error) 
 	if err != nil {
 		return nil, err
 	}
+	r.watch(g.Workspace.ID, root)
 	r.patchMu.Lock()
 	p := r.spares[g.Workspace.ID]
 	delete(r.spares, g.Workspace.ID)
@@ -73,7 +75,7 @@ func (r *Runner) patcher(ctx context.Context, g policy.Grant) (*patcher, error) 
 func (r *Runner) prepareSpare(g policy.Grant) {
 	r.patchMu.Lock()
 	defer r.patchMu.Unlock()
-	if r.over || r.spares[g.Workspace.ID] != nil || len(r.spares) >= maxSpares {
+	if r.patchesOver || r.spares[g.Workspace.ID] != nil || len(r.spares) >= maxSpares {
 		return
 	}
 	r.helpers.Go(func() {
@@ -90,7 +92,7 @@ func (r *Runner) prepareSpare(g policy.Grant) {
 func (r *Runner) spare(p *patcher) {
 	id := p.grant.Workspace.ID
 	r.patchMu.Lock()
-	taken := r.over || r.spares[id] != nil
+	taken := r.patchesOver || r.spares[id] != nil
 	if !taken {
 		r.spares[id] = p
 		p.expire = time.AfterFunc(poolIdle, func() { r.dropSpare(id, p) })
@@ -202,7 +204,7 @@ func (r *Runner) startPatcher() (*patcher, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	r.patchMu.Lock()
 	defer r.patchMu.Unlock()
-	if r.over {
+	if r.patchesOver {
 		ours.Close()
 		return nil, ending()
 	}
@@ -264,7 +266,7 @@ func (p *patcher) kill() {
 // closePatches ends the helpers that hold a plan and waits for those that are applying one.
 func (r *Runner) closePatches() {
 	r.patchMu.Lock()
-	r.over = true
+	r.patchesOver = true
 	waiting := slices.Concat(slices.Collect(maps.Values(r.plans)), slices.Collect(maps.Values(r.spares)))
 	clear(r.plans)
 	clear(r.spares)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"codespace/openat2fs"
 	"codespace/policy"
 	"codespace/sandbox"
 )
@@ -159,6 +160,16 @@ func (s *sandboxes) drainLocked(b *box) {
 			s.refills.Go(c.Close)
 		}
 		p.ready = nil
+	}
+}
+
+// drain gives back the prepared cells of a workspace whose root is no longer at its
+// path.
+func (s *sandboxes) drain(workspace string, is openat2fs.Identity) {
+	s.boxMu.Lock()
+	defer s.boxMu.Unlock()
+	if b := s.boxes[workspace]; b != nil && is == (openat2fs.Identity{Device: b.root.Device, Inode: b.root.Inode}) {
+		s.drainLocked(b)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"codespace/openat2fs"
 	"codespace/policy"
 )
 
@@ -25,6 +26,7 @@ type Runner struct {
 	sandboxes
 	roots
 	patches
+	watches
 
 	mu        sync.Mutex // guards what follows
 	processes map[string]*process
@@ -45,11 +47,17 @@ type Place struct {
 
 // New returns a runner of the registry's workspaces.
 func New(registry *policy.Registry, at Place, log *slog.Logger) *Runner {
-	return &Runner{
+	r := &Runner{
 		registry: registry, log: log, processes: map[string]*process{}, live: map[string]int{}, tell: func(Ended) {},
-		patches:   patches{patchProgram: at.Patcher, plans: map[string]*patcher{}, spares: map[string]*patcher{}},
+		patches:   patches{patchProgram: at.Patcher, planning: make(chan struct{}, maxPlanning), plans: map[string]*patcher{}, spares: map[string]*patcher{}},
 		sandboxes: sandboxes{helperPath: at.Helper, instance: at.Instance, lifeline: at.Lifeline, registry: registry, log: log, boxes: map[string]*box{}},
+		watches:   watches{watchLimits: defaultWatchLimits, watchLog: log},
 	}
+	r.rootGone = func(workspace string, is openat2fs.Identity) {
+		r.roots.forget(workspace, is)
+		r.sandboxes.drain(workspace, is)
+	}
+	return r
 }
 
 // Subscribe names who is told of each ended process, before it is shown as
@@ -70,9 +78,11 @@ func (r *Runner) Close() {
 		}
 	}
 	r.mu.Unlock()
+	r.endWatches()
 	r.running.Wait()
 	r.closePatches()
 	r.sandboxes.close()
+	r.waitWatches()
 }
 
 var processID = regexp.MustCompile(`^proc_[0-9a-f]{32}$`)

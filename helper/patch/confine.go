@@ -59,6 +59,11 @@ func become(uid, gid int) error {
 	if uid < 0 {
 		return nil
 	}
+	for c := uintptr(0); c <= unix.CAP_LAST_CAP; c++ {
+		if err := everywhere(unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, c); err != nil && err != unix.EINVAL { // that this kernel does not know
+			return err
+		}
+	}
 	if err := syscall.Setgroups(nil); err != nil {
 		return err
 	}

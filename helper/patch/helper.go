@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 
+	"golang.org/x/sys/unix"
+
 	"codespace/openat2fs"
 	"codespace/runner/patching"
 )
@@ -19,6 +21,7 @@ type Helper struct {
 	plan   *plan
 	dirs   map[string]*openat2fs.Dir // by path; they stay open to the end
 	buffer []byte                    // of a file that is looked at
+	held   []int                     // descriptors that are open until the patch has ended
 }
 
 // Serve does what the runner at the other end of c asks for, until it is gone.
@@ -29,7 +32,8 @@ func Serve(c *patching.Conn) error {
 	}
 	for {
 		var r patching.Request
-		body, _, err := c.Receive(&r)
+		body, fds, err := c.Receive(&r)
+		h.held = append(h.held, fds...)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -40,10 +44,21 @@ func Serve(c *patching.Conn) error {
 		if err != nil {
 			a = patching.Answer{Fault: faultOf(err)}
 		}
+		if a.Outcome != nil {
+			h.release()
+		}
 		if err := c.Send(a, nil); err != nil {
 			return err
 		}
 	}
+}
+
+// release lets others see that this helper is done with the workspace.
+func (h *Helper) release() {
+	for _, fd := range h.held {
+		unix.Close(fd)
+	}
+	h.held = nil
 }
 
 // setUp takes the first request and locks this process down.

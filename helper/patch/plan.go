@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"path"
 	"slices"
 
@@ -44,8 +45,8 @@ func (h *Helper) planned(ctx context.Context, text []byte, expected map[string]s
 	}
 	p := &plan{new: map[string]content{}}
 	for _, c := range changes {
-		if size := int64(len(c.After)); size > h.limits.FileBytes {
-			return nil, tooLarge(c.Path, size, h.limits.FileBytes)
+		if err := h.possible(c, w.seen[old(c)]); err != nil {
+			return nil, err
 		}
 		p.add(c, w.seen)
 	}
@@ -119,15 +120,31 @@ func tooLarge(path string, size, limit int64) *patching.Fault {
 		Next: "change it by a command instead", Details: map[string]any{"path": path, "size": size, "limit": limit}}
 }
 
+// old is where the content of a changed file was.
+func old(c v4a.Change) string {
+	if c.From != "" {
+		return c.From
+	}
+	return c.Path
+}
+
+// possible refuses what would fail later for certain.
+func (h *Helper) possible(c v4a.Change, was openat2fs.Stat) error {
+	if size := int64(len(c.After)); size > h.limits.FileBytes {
+		return tooLarge(c.Path, size, h.limits.FileBytes)
+	}
+	if c.BeforeVersion == "" || c.Kind == v4a.Delete || int(was.UID) == os.Geteuid() {
+		return nil
+	}
+	return &patching.Fault{Code: "FILE_OPERATION_FAILED", Message: fmt.Sprintf("%q belongs to another user, and a patch would make it the workspace owner's", old(c)),
+		Next: "have it changed by its owner", Details: map[string]any{"path": old(c), "reason": "owner"}}
+}
+
 // add makes the edits of one change. A change that changes nothing has none.
 func (p *plan) add(c v4a.Change, seen map[string]openat2fs.Stat) {
 	change := patching.Change{Path: c.Path, Kind: string(c.Kind), From: c.From, Before: c.BeforeVersion, After: c.AfterVersion}
 	now := content{bytes: c.After, mode: newFile, uid: -1, gid: -1}
-	old := c.Path
-	if c.From != "" {
-		old = c.From
-	}
-	if st, was := seen[old]; was {
+	if st, was := seen[old(c)]; was {
 		now.mode, now.uid, now.gid = st.Mode&0o777, int(st.UID), int(st.GID)
 	}
 	if c.Kind != v4a.Delete {

@@ -18,7 +18,7 @@
 // alone everything can be completed or undone.
 //
 // Descriptors that come with Plan or Settle mean nothing to the helper: it holds them
-// open as long as it lives, so that others see when it is gone.
+// open until it has ended the patch or is gone, so that others see that.
 package patching
 
 // The limits of one patch in a workspace.
