@@ -75,9 +75,6 @@ func (g *Gateway) ApplyPatch(ctx context.Context, p Principal, a PatchArguments)
 	}
 	if a.Key != "" {
 		op, err := book.Replay(ctx, a.WorkspaceID, a.Key, a.hash())
-		if err == nil && op.Status == ledger.Minted {
-			return g.underway(ctx, book, grant, op)
-		}
 		if !errors.Is(err, ledger.ErrNotFound) {
 			return g.replayed(op, err)
 		}
@@ -251,21 +248,6 @@ const maxFacts = 20
 func unknown(op ledger.Operation, code runner.Code) (Patched, error) {
 	return Patched{}, &runner.Fault{Code: code, OperationID: op.ID, Message: "it is not known yet how the patch ended",
 		Next: "ask operation_status; do not send it again", Details: map[string]any{"status": string(ledger.Unknown)}}
-}
-
-// underway answers for an operation whose end is not recorded. Whoever applies it holds
-// the lease until it is; nobody does where that could not be recorded.
-func (g *Gateway) underway(ctx context.Context, book *ledger.Ledger, grant policy.Grant, op ledger.Operation) (Patched, error) {
-	lease, err := g.lease(grant, Holder{Kind: "patch"})
-	var busy *runner.Fault
-	if errors.As(err, &busy) {
-		busy.OperationID = op.ID
-	}
-	if err != nil {
-		return Patched{}, err
-	}
-	defer lease.Release()
-	return g.replayed(book.ByID(ctx, op.ID))
 }
 
 // replayed answers with what was recorded before.

@@ -12,7 +12,6 @@ import (
 	"codespace/policy"
 	"codespace/runner/files"
 	"codespace/runner/patching"
-	"codespace/sandbox/message"
 )
 
 const (
@@ -29,12 +28,12 @@ const (
 func (r *Runner) PlanPatch(ctx context.Context, req files.PatchRequest, held []*os.File) (files.PatchPlan, error) {
 	grant, err := r.grant(req.Workspace, req.Digest, policy.Action{Kind: policy.Patch})
 	if err != nil {
-		message.CloseAll(held)
+		letGo(held...)
 		return files.PatchPlan{}, err
 	}
 	p, err := r.planner(ctx, grant)
 	if err != nil {
-		message.CloseAll(held)
+		letGo(held...)
 		return files.PatchPlan{}, err
 	}
 	defer func() { <-r.planning }()
@@ -117,7 +116,7 @@ func (r *Runner) ApplyPatch(ctx context.Context, id string) (patching.Outcome, e
 		f := err.(*Fault)
 		return patching.Outcome{Status: patching.RolledBack, Cause: &patching.Fault{Code: string(f.Code), Message: f.Message, Next: f.Next, Retryable: f.Retryable}}, nil
 	}
-	defer message.CloseAll(p.held)
+	defer letGo(p.held...)
 	a, err := p.ask(context.WithoutCancel(ctx), applyTimeout, frame{Request: patching.Request{Apply: true}})
 	if err == nil && a.Outcome != nil {
 		go p.kill() // it holds nothing any more
@@ -132,7 +131,7 @@ func (r *Runner) ApplyPatch(ctx context.Context, id string) (patching.Outcome, e
 // SettlePatch brings to an end what an earlier runner has left. The caller holds the
 // workspace's lease.
 func (r *Runner) SettlePatch(ctx context.Context, req files.SettleRequest, held []*os.File) (patching.Outcome, error) {
-	defer message.CloseAll(held)
+	defer letGo(held...)
 	grant, err := r.grant(req.Workspace, req.Digest, policy.Action{Kind: policy.Patch})
 	if err != nil {
 		return patching.Outcome{}, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"golang.org/x/sys/unix"
 
@@ -17,6 +18,7 @@ type Helper struct {
 	root      *openat2fs.Root
 	protected []string
 	limits    patching.Limits
+	uid       int // who this process is: its filter does not let it ask
 
 	plan   *plan
 	dirs   map[string]*openat2fs.Dir // by path; they stay open to the end
@@ -72,6 +74,9 @@ func setUp(c *patching.Conn) (*Helper, error) {
 		return nil, errors.New("cannot serve: the first request must be a setup with the root's descriptor")
 	}
 	h := &Helper{protected: r.Setup.Protected, limits: r.Setup.Limits, dirs: map[string]*openat2fs.Dir{}}
+	if h.uid = r.Setup.UID; h.uid < 0 {
+		h.uid = os.Geteuid()
+	}
 	h.root, err = openat2fs.Adopt(fds[0], openat2fs.Limits{HashBytes: h.limits.FileBytes})
 	if err == nil {
 		err = confine(r.Setup, fds[0])

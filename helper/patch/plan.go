@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
 	"path"
 	"slices"
 
@@ -133,7 +132,7 @@ func (h *Helper) possible(c v4a.Change, was openat2fs.Stat) error {
 	if size := int64(len(c.After)); size > h.limits.FileBytes {
 		return tooLarge(c.Path, size, h.limits.FileBytes)
 	}
-	if c.BeforeVersion == "" || c.Kind == v4a.Delete || int(was.UID) == os.Geteuid() {
+	if c.BeforeVersion == "" || c.Kind == v4a.Delete || int(was.UID) == h.uid {
 		return nil
 	}
 	return &patching.Fault{Code: "FILE_OPERATION_FAILED", Message: fmt.Sprintf("%q belongs to another user, and a patch would make it the workspace owner's", old(c)),
