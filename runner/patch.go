@@ -12,6 +12,7 @@ import (
 	"codespace/policy"
 	"codespace/runner/files"
 	"codespace/runner/patching"
+	"codespace/sandbox/message"
 )
 
 const (
@@ -28,12 +29,12 @@ const (
 func (r *Runner) PlanPatch(ctx context.Context, req files.PatchRequest, held []*os.File) (files.PatchPlan, error) {
 	grant, err := r.grant(req.Workspace, req.Digest, policy.Action{Kind: policy.Patch})
 	if err != nil {
-		letGo(held...)
+		message.CloseAll(held)
 		return files.PatchPlan{}, err
 	}
 	p, err := r.planner(ctx, grant)
 	if err != nil {
-		letGo(held...)
+		message.CloseAll(held)
 		return files.PatchPlan{}, err
 	}
 	defer func() { <-r.planning }()
@@ -116,7 +117,7 @@ func (r *Runner) ApplyPatch(ctx context.Context, id string) (patching.Outcome, e
 		f := err.(*Fault)
 		return patching.Outcome{Status: patching.RolledBack, Cause: &patching.Fault{Code: string(f.Code), Message: f.Message, Next: f.Next, Retryable: f.Retryable}}, nil
 	}
-	defer letGo(p.held...)
+	defer message.CloseAll(p.held)
 	a, err := p.ask(context.WithoutCancel(ctx), applyTimeout, frame{Request: patching.Request{Apply: true}})
 	if err == nil && a.Outcome != nil {
 		go p.kill() // it holds nothing any more
@@ -131,7 +132,7 @@ func (r *Runner) ApplyPatch(ctx context.Context, id string) (patching.Outcome, e
 // SettlePatch brings to an end what an earlier runner has left. The caller holds the
 // workspace's lease.
 func (r *Runner) SettlePatch(ctx context.Context, req files.SettleRequest, held []*os.File) (patching.Outcome, error) {
-	defer letGo(held...)
+	defer message.CloseAll(held)
 	grant, err := r.grant(req.Workspace, req.Digest, policy.Action{Kind: policy.Patch})
 	if err != nil {
 		return patching.Outcome{}, err

@@ -15,6 +15,7 @@ import (
 	"codespace/policy"
 	"codespace/runner/patching"
 	"codespace/sandbox"
+	"codespace/sandbox/message"
 )
 
 // patches are the patch helpers that hold a plan.
@@ -252,17 +253,7 @@ func (p *patcher) ask(ctx context.Context, limit time.Duration, f frame) (patchi
 // end ends a helper that is not applying anything and frees what it held.
 func (p *patcher) end() {
 	p.kill()
-	letGo(p.held...)
-}
-
-// letGo closes what others wait for to be free. A program that is being started has a
-// copy of every descriptor until it is executed: none is, while this closes its own.
-func letGo(held ...*os.File) {
-	syscall.ForkLock.RLock()
-	defer syscall.ForkLock.RUnlock()
-	for _, f := range held {
-		f.Close()
-	}
+	message.CloseAll(p.held)
 }
 
 // kill ends a helper, whatever it does.

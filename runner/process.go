@@ -97,7 +97,7 @@ func (r *Runner) supervise(p *process) {
 	p.finishOutput()
 	status := w.verdict(p.cell.Leaf.Spent())
 	if p.lease != nil {
-		letGo(p.lease)
+		p.lease.Close()
 	}
 	p.leave()
 	r.mu.Lock()

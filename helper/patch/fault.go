@@ -14,6 +14,15 @@ func absent(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 // taken: something is there already or, for a directory, in it.
 func taken(err error) bool { return errors.Is(err, fs.ErrExist) }
 
+// gone: a path does not lead to its directory any more, which was removed or replaced.
+func gone(err error) bool {
+	switch codeOf(err) {
+	case openat2fs.FileNotFound, openat2fs.PathNotDirectory, openat2fs.SymlinkRejected, openat2fs.PathEscape:
+		return true
+	}
+	return false
+}
+
 func codeOf(err error) openat2fs.Code {
 	var e *openat2fs.Error
 	if errors.As(err, &e) {

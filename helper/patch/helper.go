@@ -23,7 +23,9 @@ type Helper struct {
 	plan   *plan
 	dirs   map[string]*openat2fs.Dir // by path; they stay open to the end
 	buffer []byte                    // of a file that is looked at
-	held   []int                     // descriptors that are open until the patch has ended
+
+	applying bool  // whatever was done was done by this helper
+	held     []int // descriptors that are open until the patch has ended
 }
 
 // Serve does what the runner at the other end of c asks for, until it is gone.

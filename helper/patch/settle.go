@@ -32,8 +32,11 @@ func (h *Helper) look(ctx context.Context, edits []patching.Edit) ([]state, erro
 	states := make([]state, len(edits))
 	for i, e := range edits {
 		at, err := h.at(ctx, e)
-		if absent(err) { // the directory, and all that would be in it
+		if gone(err) { // the directory, and all that would be in it
 			states[i] = state{e, patching.Absent, patching.Absent}
+			if !absent(err) {
+				states[i].target = string(codeOf(err))
+			}
 			continue
 		}
 		if err != nil {
@@ -159,11 +162,11 @@ func (h *Helper) clean(ctx context.Context, states []state) error {
 // not in place yet; what somebody else has made meanwhile stays, and is a fact.
 func (h *Helper) undo(ctx context.Context, s state) (*patching.Fact, error) {
 	at, err := h.at(ctx, s.Edit)
-	if absent(err) { // nothing was made there, or somebody has taken the directory away
-		if s.target != s.Before {
-			return s.fact("its directory is gone", false), nil
+	if gone(err) { // nothing was made there, or somebody has taken the directory away
+		if s.target == s.Before || h.applying { // what this helper could not open it did not change
+			return nil, nil
 		}
-		return nil, nil
+		return s.fact("its directory is gone", false), nil
 	}
 	if err != nil {
 		return nil, err
