@@ -8,6 +8,8 @@ import (
 	"codespace/openat2fs"
 	"codespace/policy"
 	"codespace/runner/files"
+
+	"golang.org/x/sys/unix"
 )
 
 // roots are the directory handles of the workspaces, one each, opened at the first
@@ -78,21 +80,37 @@ func (r *Runner) rootOf(workspace, digest string) (*root, error) {
 	return at, err
 }
 
+// at is a workspace as the gateway has decided about it.
+type at struct{ workspace, digest string }
+
+// within does work beneath a workspace's root, as its owner. Where the handle is given up
+// in that moment, because another directory stands at the root's path, it does it there.
+func within[T any](r *Runner, a at, work func(*root) (T, error)) (T, error) {
+	for tries := 1; ; tries++ {
+		fs, err := r.rootOf(a.workspace, a.digest)
+		if err != nil {
+			var none T
+			return none, err
+		}
+		got, err := asOwner(fs.threads, func() (T, error) { return work(fs) })
+		if tries < 3 && errors.Is(err, unix.EBADF) {
+			continue
+		}
+		return got, fileFault(err)
+	}
+}
+
 // ReadFile reads a part of one regular file.
 func (r *Runner) ReadFile(ctx context.Context, req files.ReadRequest) (files.ReadResult, error) {
-	fs, err := r.rootOf(req.Workspace, req.Digest)
-	if err != nil {
-		return files.ReadResult{}, err
-	}
 	path, err := openat2fs.ParsePath(req.Path)
 	if err != nil {
 		return files.ReadResult{}, fileFault(err)
 	}
 	asked := openat2fs.Range{Offset: req.Offset, Length: req.Length, StartLine: req.StartLine, LineCount: req.LineCount,
 		Max: req.MaxBytes, Text: req.Text}
-	page, err := asOwner(fs.threads, func() (openat2fs.Page, error) { return fs.Read(ctx, path, asked) })
+	page, err := within(r, at{req.Workspace, req.Digest}, func(fs *root) (openat2fs.Page, error) { return fs.Read(ctx, path, asked) })
 	if err != nil {
-		return files.ReadResult{}, fileFault(err)
+		return files.ReadResult{}, err
 	}
 	return files.ReadResult{Content: page.Content, Version: page.Version, Size: page.Stat.Size, Offset: page.Offset, Next: page.Next,
 		Line: page.Line, Truncated: page.Truncated}, nil
@@ -100,14 +118,10 @@ func (r *Runner) ReadFile(ctx context.Context, req files.ReadRequest) (files.Rea
 
 // Find finds paths, a page at a time.
 func (r *Runner) Find(ctx context.Context, req files.FindRequest) (files.FindResult, error) {
-	fs, err := r.rootOf(req.Workspace, req.Digest)
+	asked := openat2fs.Query{Glob: req.Glob, Cursor: req.Cursor, Limit: req.Limit}
+	found, err := within(r, at{req.Workspace, req.Digest}, func(fs *root) (openat2fs.Found, error) { return fs.Find(ctx, asked) })
 	if err != nil {
 		return files.FindResult{}, err
-	}
-	asked := openat2fs.Query{Glob: req.Glob, Cursor: req.Cursor, Limit: req.Limit}
-	found, err := asOwner(fs.threads, func() (openat2fs.Found, error) { return fs.Find(ctx, asked) })
-	if err != nil {
-		return files.FindResult{}, fileFault(err)
 	}
 	out := files.FindResult{Truncated: found.Truncated, Reason: found.Reason, Next: found.Next, Skipped: found.Skipped, Paths: make([]string, len(found.Paths))}
 	for i, p := range found.Paths {
@@ -118,19 +132,16 @@ func (r *Runner) Find(ctx context.Context, req files.FindRequest) (files.FindRes
 
 // Versions looks at paths, in their order.
 func (r *Runner) Versions(ctx context.Context, req files.VersionsRequest) ([]files.Version, error) {
-	fs, err := r.rootOf(req.Workspace, req.Digest)
-	if err != nil {
-		return nil, err
-	}
 	paths := make([]openat2fs.Path, len(req.Paths))
 	for i, p := range req.Paths {
+		var err error
 		if paths[i], err = openat2fs.ParsePath(p); err != nil {
 			return nil, fileFault(err)
 		}
 	}
-	all, err := asOwner(fs.threads, func() ([]openat2fs.Versioned, error) { return fs.Versions(ctx, paths) })
+	all, err := within(r, at{req.Workspace, req.Digest}, func(fs *root) ([]openat2fs.Versioned, error) { return fs.Versions(ctx, paths) })
 	if err != nil {
-		return nil, fileFault(err)
+		return nil, err
 	}
 	out := make([]files.Version, len(all))
 	for i, v := range all {
@@ -159,7 +170,7 @@ var fileAdvice = map[openat2fs.Code]string{
 func fileFault(err error) error {
 	var e *openat2fs.Error
 	if !errors.As(err, &e) {
-		return err
+		return err // also none
 	}
 	f := &Fault{Code: Code(e.Code), Message: e.Error(), Next: fileAdvice[e.Code], Retryable: e.Retryable(), Details: map[string]any{"path": e.Path}}
 	if e.Reason != "" {

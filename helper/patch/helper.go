@@ -103,7 +103,7 @@ func (h *Helper) answer(r patching.Request, body []byte) (patching.Answer, error
 		return outcome(h.apply(ctx, p))
 	case r.Settle != nil && h.plan == nil:
 		h.plan = &plan{}
-		return outcome(h.settle(ctx, *r.Settle, nil))
+		return outcome(h.settle(ctx, *r.Settle, errInterrupted))
 	}
 	return patching.Answer{}, fmt.Errorf("cannot serve this request now")
 }

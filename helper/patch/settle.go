@@ -2,6 +2,7 @@ package patch
 
 import (
 	"context"
+	"errors"
 	"path"
 	"slices"
 
@@ -72,20 +73,25 @@ func (h *Helper) version(ctx context.Context, at openat2fs.Place) (string, error
 	return string(code), nil
 }
 
+// errInterrupted is the cause where nobody knows how far a patch had come.
+var errInterrupted = errors.New("the patch was interrupted")
+
 // settle brings a patch to its end by what is on the disk: all of it as planned, or all
-// of it as it was. cause is why it must not be completed; nil leaves that to the disk.
+// of it as it was. cause is why it must not be completed; nil and errInterrupted leave
+// that to the disk.
 func (h *Helper) settle(ctx context.Context, p patching.Planned, cause error) (patching.Outcome, error) {
 	states, err := h.look(ctx, p.Edits)
 	if err != nil {
 		return patching.Outcome{}, err
 	}
-	if cause == nil && complete(states) {
+	interrupted := cause == errInterrupted
+	if (cause == nil || interrupted) && complete(states) {
 		return patching.Outcome{Status: patching.Applied}, h.clean(ctx, states)
 	}
-	if cause == nil && !slices.ContainsFunc(states, func(s state) bool { return !s.done() && !s.unclear() }) {
+	if interrupted && !slices.ContainsFunc(states, state.telling) {
 		return unclear(states), nil
 	}
-	if cause == nil {
+	if cause == nil || interrupted {
 		cause = mismatch(states)
 	}
 	out := patching.Outcome{Status: patching.RolledBack, Cause: faultOf(cause)}
@@ -108,6 +114,11 @@ func (h *Helper) settle(ctx context.Context, p patching.Planned, cause error) (p
 // begun or done and changed again afterwards.
 func (s state) unclear() bool {
 	return s.temp == patching.Absent && s.target != s.Before && s.target != s.After
+}
+
+// telling: the patch had not ended, since something is as it was before or kept still.
+func (s state) telling() bool {
+	return s.temp != patching.Absent || !s.done() && !s.unclear()
 }
 
 // unclear is the outcome where nothing on the disk tells whether the patch was applied.
