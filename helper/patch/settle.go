@@ -183,6 +183,8 @@ func (h *Helper) undo(ctx context.Context, s state) (*patching.Fact, error) {
 		return nil, err
 	}
 	switch {
+	case s.After == patching.Absent && s.target == s.Before && s.temp != s.Before && s.temp != patching.Absent:
+		return s.fact("somebody else has changed it, twice", true), nil // what was moved away was not what the plan names
 	case s.target == s.Before: // never changed, or brought back already
 		return nil, h.drop(at.temp)
 	case s.Before == patching.Absent:
