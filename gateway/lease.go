@@ -37,6 +37,7 @@ const (
 	askTimeout = time.Second            // for a holder to say who it is
 	retryAfter = 100 * time.Millisecond // of a waiter that was turned away
 	maxWaiters = 256
+	maxTries   = 16 // to take a lease whose holder ended while it was asked
 )
 
 // Lease is held until Release. A nil Lease is the lease of what needs none.
@@ -59,11 +60,16 @@ func (g *Gateway) lease(grant policy.Grant, h Holder) (*Lease, error) {
 		return nil, err
 	}
 	h.PID, h.UID, h.Since = os.Getpid(), os.Getuid(), time.Now().UTC()
-	l, err := take(name, h)
-	if err == nil || !errors.Is(err, syscall.EADDRINUSE) {
-		return l, err
+	for tries := 1; ; tries++ {
+		l, err := take(name, h)
+		if err == nil || !errors.Is(err, syscall.EADDRINUSE) {
+			return l, err
+		}
+		holder, over := ask(name)
+		if !over || tries == maxTries {
+			return nil, busy(grant.Workspace.ID, holder)
+		}
 	}
-	return nil, busy(grant.Workspace.ID, ask(name))
 }
 
 // AwaitLease waits until a workspace's lease is free, or ctx ends. It does not
@@ -182,20 +188,24 @@ func (l *Lease) with(files []*os.File) []*os.File {
 	return append(append([]*os.File(nil), files...), l.name)
 }
 
-// ask learns who holds a lease. A holder that died and whose runner is still
-// ending its commands does not answer.
-func ask(name string) *Holder {
+// ask learns who holds a lease, or that it is over. A holder that died and whose runner
+// is still ending its commands does not answer. One that has let go may be held for a
+// moment still by a program that its runner is starting: until it is executed that has a
+// copy of every descriptor.
+func ask(name string) (h *Holder, over bool) {
 	c, err := net.DialTimeout("unix", name, askTimeout)
 	if err != nil {
-		return nil
+		return nil, errors.Is(err, syscall.ECONNREFUSED)
 	}
 	defer c.Close()
 	c.SetReadDeadline(time.Now().Add(askTimeout))
-	var h Holder
-	if err := json.NewDecoder(io.LimitReader(c, 4096)).Decode(&h); err != nil || !slices.Contains(holders, h.Kind) {
-		return nil // some other program has the name, or says what a holder would not
+	h = new(Holder)
+	err = json.NewDecoder(io.LimitReader(c, 4096)).Decode(h)
+	if err == nil && slices.Contains(holders, h.Kind) {
+		return h, false
 	}
-	return &h
+	// Else some other program may have the name, or says what a holder would not.
+	return nil, errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)
 }
 
 // holders are the kinds of a Holder.

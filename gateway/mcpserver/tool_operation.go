@@ -23,7 +23,7 @@ func operationStatus() tool {
 }
 
 const operationInput = `{"type":"object","additionalProperties":false,"properties":{
-"operation_id":{"type":"string","minLength":1},
+"operation_id":{"type":"string"},
 "operation_key":{"type":"string","minLength":1,"maxLength":256,"description":"Instead of operation_id; needs workspace_id."},
 "workspace_id":{"type":"string"},
 "cursor":{"type":"string","description":"The next_cursor of the last answer."}}}`

@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"codespace/gateway"
-	"codespace/runner"
 	"codespace/runner/patching"
 )
 
@@ -19,14 +18,13 @@ func applyPatch() tool {
 		hints:  hints{destructive: true},
 		input:  patchInput,
 		output: patchOutput,
-		codes:  map[string]runner.Code{"patch": runner.InvalidPatch},
 		run:    runApplyPatch,
 	}
 }
 
 const patchInput = `{"type":"object","additionalProperties":false,"required":["workspace_id","patch"],"properties":{
 "workspace_id":{"type":"string"},
-"patch":{"type":"string","minLength":1,"description":"*** Begin Patch, then hunks (*** Add File: PATH, *** Update File: PATH, *** Delete File: PATH), then *** End Patch. At most 8 MiB and 1000 files."},
+"patch":{"type":"string","description":"*** Begin Patch, then hunks (*** Add File: PATH, *** Update File: PATH, *** Delete File: PATH), then *** End Patch. At most 8 MiB and 1000 files."},
 "expected_versions":{"type":"object","maxProperties":2000,"additionalProperties":{"type":"string"},"description":"Path to the version that it must have, or absent. Otherwise VERSION_CONFLICT."},
 "operation_key":{"type":"string","minLength":1,"maxLength":256,"description":"Your own name for this patch, which makes it safe to repeat."},
 "check_only":{"type":"boolean","description":"Say what would change, and change nothing."}}}`

@@ -16,6 +16,7 @@ import (
 
 // apply changes every file of a plan, or none.
 func (h *Helper) apply(ctx context.Context, p *plan) (patching.Outcome, error) {
+	h.applying = true
 	err := h.stage(ctx, p)
 	if err == nil {
 		err = h.commit(ctx, p.Edits)
@@ -74,19 +75,27 @@ func (h *Helper) stage(ctx context.Context, p *plan) error {
 	return nil
 }
 
+// makeDir makes a directory in the very one that it would be removed from.
 func (h *Helper) makeDir(ctx context.Context, dir string) error {
-	p, err := openat2fs.ParsePath(dir)
+	above, name, err := split(dir)
 	if err != nil {
 		return err
 	}
-	if err := failpoint.Hit("mkdir"); err != nil {
+	d, err := h.dir(ctx, above)
+	if err == nil {
+		err = failpoint.Hit("mkdir")
+	}
+	if err == nil {
+		err = d.Mkdir(name, newDirectory)
+	}
+	if err != nil && !taken(err) {
 		return err
 	}
-	d, _, err := h.root.MakeDirs(ctx, p, newDirectory)
-	if err != nil {
-		return err
+	made, err := d.Open(name)
+	if err == nil {
+		h.dirs[dir] = made
 	}
-	return d.Close()
+	return err
 }
 
 func write(at openat2fs.Place, c content) (err error) {
@@ -160,11 +169,7 @@ type places struct{ target, temp openat2fs.Place }
 
 // at opens the directory of an edit, once: all that is done to the edit is done in it.
 func (h *Helper) at(ctx context.Context, e patching.Edit) (places, error) {
-	full, err := openat2fs.ParsePath(e.Path)
-	if err != nil {
-		return places{}, err
-	}
-	dir, target, err := full.Split()
+	dir, target, err := split(e.Path)
 	if err != nil {
 		return places{}, err
 	}
@@ -228,11 +233,10 @@ func (h *Helper) syncDir(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	d, err := h.root.OpenDir(ctx, p)
+	d, err := h.dir(ctx, p)
 	if err != nil {
 		return err
 	}
-	defer d.Close()
 	if err := failpoint.Hit("fsync directory"); err != nil {
 		return err
 	}
@@ -242,31 +246,35 @@ func (h *Helper) syncDir(ctx context.Context, dir string) error {
 // unmake removes the directories that were made, where they are empty.
 func (h *Helper) unmake(ctx context.Context, made []string) error {
 	for _, dir := range slices.Backward(made) {
-		p, err := openat2fs.ParsePath(dir)
-		if err != nil {
-			return err
-		}
-		above, name, err := p.Split()
-		if err != nil {
-			return err
-		}
-		if err := h.rmdir(ctx, above, name); err != nil && !gone(err) && !taken(err) && !forbidden(err) {
+		if err := h.rmdir(ctx, dir); err != nil && !gone(err) && !taken(err) && !forbidden(err) {
 			return err
 		}
 	}
 	return nil
 }
 
-func (h *Helper) rmdir(ctx context.Context, above openat2fs.Path, name openat2fs.Name) error {
-	d, err := h.root.OpenDir(ctx, above)
+func (h *Helper) rmdir(ctx context.Context, dir string) error {
+	above, name, err := split(dir)
 	if err != nil {
 		return err
 	}
-	defer d.Close()
-	if err := failpoint.Hit("rmdir"); err != nil {
+	d, err := h.dir(ctx, above)
+	if err == nil {
+		err = failpoint.Hit("rmdir")
+	}
+	if err != nil {
 		return err
 	}
 	return d.Rmdir(name)
+}
+
+// split is the directory that a path lies in, and its name there.
+func split(text string) (openat2fs.Path, openat2fs.Name, error) {
+	p, err := openat2fs.ParsePath(text)
+	if err != nil {
+		return openat2fs.Path{}, openat2fs.Name{}, err
+	}
+	return p.Split()
 }
 
 // pathOf is a directory as package path writes it.

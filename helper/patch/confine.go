@@ -43,6 +43,9 @@ func everywhere(call, a, b uintptr) error {
 // openFiles is enough for a directory handle of every file of a patch.
 const openFiles = 4096
 
+// ownFiles are descriptors besides those of directories, at most.
+const ownFiles = 64
+
 func limit() error {
 	var now unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &now); err != nil {

@@ -18,13 +18,16 @@ type Helper struct {
 	protected []string
 	limits    patching.Limits
 
-	uid    int   // whose files a patch makes,
-	groups []int // and with which groups
+	uid         int   // whose files a patch makes,
+	groups      []int // and with which groups
+	directories int   // that may be open at once
 
 	plan   *plan
 	dirs   map[string]*openat2fs.Dir // by path; they stay open to the end
 	buffer []byte                    // of a file that is looked at
-	held   []int                     // descriptors that are open until the patch has ended
+
+	applying bool  // whatever was done was done by this helper
+	held     []int // descriptors that are open until the patch has ended
 }
 
 // Serve does what the runner at the other end of c asks for, until it is gone.
@@ -88,6 +91,11 @@ func setUp(c *patching.Conn) (*Helper, error) {
 
 // identify finds out whom confine will make of this process. Afterwards it cannot ask.
 func (h *Helper) identify(s *patching.Setup) error {
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		return err
+	}
+	h.directories = int(min(files.Max, openFiles)-ownFiles) / 2 // of each there may be one above it
 	if s.UID >= 0 {
 		h.uid, h.groups = s.UID, []int{s.GID}
 		return nil

@@ -61,17 +61,15 @@ func (h *Helper) planned(ctx context.Context, text []byte, expected map[string]s
 	}
 	st, err := h.root.Stat(ctx, openat2fs.Path{})
 	p.Root = st.Inode
-	return p, errors.Join(err, p.bounded())
+	return p, errors.Join(err, p.bounded(h.directories))
 }
 
-// The bounds of a plan, besides those of its patch: the directories that it makes or
-// changes files in, and the bytes of its record.
-const (
-	maxDirectories = 2000
-	maxPlanBytes   = 8 << 20
-)
+// maxPlanBytes bounds the record of a plan.
+const maxPlanBytes = 8 << 20
 
-func (p *plan) bounded() error {
+// bounded refuses a plan that makes or changes files in too many directories, which are
+// all open until it is applied, or whose record is too long.
+func (p *plan) bounded(directories int) error {
 	dirs := map[string]bool{}
 	size := 0
 	for _, e := range p.Edits {
@@ -82,9 +80,9 @@ func (p *plan) bounded() error {
 		dirs[made] = true
 		size += len(made) + 10
 	}
-	if len(dirs) > maxDirectories || size > maxPlanBytes {
+	if len(dirs) > directories || size > maxPlanBytes {
 		return &patching.Fault{Code: "INVALID_PATCH", Message: fmt.Sprintf("the patch has files in %d directories with paths of %d bytes, more than %d or %d",
-			len(dirs), size, maxDirectories, maxPlanBytes), Next: "split it", Details: map[string]any{"directories": len(dirs), "limit": maxDirectories}}
+			len(dirs), size, directories, maxPlanBytes), Next: "split it", Details: map[string]any{"directories": len(dirs), "limit": directories}}
 	}
 	return nil
 }
@@ -116,7 +114,7 @@ func (h *Helper) expect(ctx context.Context, expected map[string]string) error {
 	texts := slices.Sorted(maps.Keys(expected))
 	paths := make([]openat2fs.Path, len(texts))
 	for i, text := range texts {
-		if !version.MatchString(expected[text]) {
+		if !versionPattern.MatchString(expected[text]) {
 			return &patching.Fault{Code: "INVALID_ARGUMENT", Message: fmt.Sprintf("the expected version of %q is no version", text),
 				Next: "give the version that read or version answered with (sha256: and 64 hex digits), or absent", Details: map[string]any{"path": text}}
 		}
@@ -138,7 +136,7 @@ func (h *Helper) expect(ctx context.Context, expected map[string]string) error {
 	return nil
 }
 
-var version = regexp.MustCompile(`^(absent|sha256:[0-9a-f]{64})$`)
+var versionPattern = regexp.MustCompile(`^(absent|sha256:[0-9a-f]{64})$`)
 
 // found is the version of what is at a path or, where there is none, what it is.
 func found(v openat2fs.Versioned) string {

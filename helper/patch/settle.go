@@ -104,7 +104,7 @@ func (h *Helper) undoAll(ctx context.Context, states []state) []patching.Fact {
 	staged := !slices.ContainsFunc(states, state.unstaged)
 	for _, s := range slices.Backward(states) {
 		at, err := h.at(ctx, s.Edit)
-		if gone(err) && s.target == s.Before { // nothing was made there
+		if gone(err) && (s.target == s.Before || h.applying) { // nothing was made there: what this helper could not open it did not change
 			continue
 		}
 		if err != nil {
@@ -140,6 +140,8 @@ type undoing struct {
 // has made meanwhile stays, and is a fact.
 func (h *Helper) undo(ctx context.Context, s state, u undoing) (fact *patching.Fact, drop bool, err error) {
 	switch {
+	case s.After == patching.Absent && s.target == s.Before && s.temp != s.Before && s.temp != patching.Absent:
+		return new(s.fact("somebody else has changed it, twice", true)), false, nil // what was moved away was not what the plan names
 	case s.target == s.Before: // never changed, or brought back already
 		return nil, true, nil
 	case s.Before == patching.Absent:

@@ -65,6 +65,9 @@ func (h *Helper) look(ctx context.Context, edits []patching.Edit) ([]state, erro
 		at, err := h.at(ctx, e)
 		if gone(err) || forbidden(err) { // the directory, and all that would be in it
 			states[i] = state{e, patching.Absent, patching.Absent}
+			if !absent(err) {
+				states[i].target = string(codeOf(err))
+			}
 			continue
 		}
 		if err != nil {
