@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,7 +20,7 @@ import (
 )
 
 // raced is a workspace in which names are exchanged all the time for links that lead
-// outside, where the same names and lines are, and a canary.
+// outside, where the same names and lines are, and a canary; one of them for a FIFO.
 type raced struct {
 	*rig
 	outside *rig
@@ -42,11 +41,12 @@ func newRaced(t *testing.T) *raced {
 	must(t, os.Mkdir(top+"/outside", 0o755))
 	r := &raced{rig: newRig(t, top+"/ws"), outside: newRig(t, top+"/outside"), stop: make(chan struct{}), ended: map[string]int{}, kept: map[string]bool{}}
 	r.outside.lay(map[string]string{"leaf": canary + "\n0\n", "file": canary + "\n0\n", "n": canary + "\n", canary: canary})
-	r.lay(map[string]string{"leaf": "inside\n0\n", "dir/file": "inside\n0\n", "a/b/file": "inside\n0\n", "a/b.d/file": "inside\n0\n"})
+	r.lay(map[string]string{"leaf": "inside\n0\n", "dir/file": "inside\n0\n", "a/b/file": "inside\n0\n", "a/b.d/file": "inside\n0\n", "mixed": "inside\n0\n"})
+	must(t, unix.Mkfifo(r.at("mixed.fifo"), 0o666))
 	for name, to := range map[string]string{"leaf.link": "/leaf", "dir.link": "", "a/b.link": "/."} {
 		must(t, os.Symlink(r.outside.dir+to, r.at(name)))
 	}
-	r.done.Go(func() { r.exchange("leaf", "leaf.link", "dir", "dir.link") })
+	r.done.Go(func() { r.exchange("leaf", "leaf.link", "dir", "dir.link", "mixed", "mixed.fifo") })
 	r.done.Go(func() { r.exchange("a/b", "a/b.link", "a/b.d", "a/b") })
 	return r
 }
@@ -86,7 +86,7 @@ func (r *raced) said(tool, gave string, err error) bool {
 	return !strings.Contains(gave, canary)
 }
 
-var racedPaths = []string{"leaf", "dir/file", "a/b/file", "dir/leaf", "a/b/n"}
+var racedPaths = []string{"leaf", "dir/file", "a/b/file", "dir/leaf", "a/b/n", "mixed"}
 
 func (r *raced) read(i int) bool {
 	p, err := openat2fs.ParsePath(racedPaths[i%len(racedPaths)])
@@ -105,6 +105,7 @@ var racedPatches = []string{
 	"*** Add File: dir/n\n+x\n*** Update File: leaf\n@@\n-1\n+0\n", "*** Update File: dir/n\n*** Move to: a/b/n\n", "*** Delete File: a/b/n\n", "*** Delete File: dir/n\n",
 	"*** Update File: leaf\n@@\n-1\n+0\n", "*** Update File: dir/file\n@@\n-1\n+0\n", "*** Update File: a/b/file\n@@\n-1\n+0\n", "*** Add File: a/b/made/here/n\n+x\n",
 	"*** Delete File: a/b/made/here/n\n", "*** Delete File: dir/leaf\n",
+	"*** Update File: mixed\n@@\n-0\n+1\n", "*** Update File: mixed\n@@\n-1\n+0\n",
 }
 
 // patch plans and applies, one at a time: so it is with a lease.
@@ -188,7 +189,7 @@ func TestPatchesWhileNamesAreExchanged(t *testing.T) {
 // judge wants both sides to have been met, and no temporary that no fact names.
 func (r *raced) judge() {
 	r.t.Helper()
-	for _, how := range []string{"read ok", "read SYMLINK_REJECTED", "find ok", "plan SYMLINK_REJECTED", "apply ok", "apply failed_rolled_back VERSION_CONFLICT"} {
+	for _, how := range []string{"read ok", "read SYMLINK_REJECTED", "find ok", "plan SYMLINK_REJECTED", "plan SPECIAL_FILE_REJECTED", "read SPECIAL_FILE_REJECTED", "apply ok", "apply failed_rolled_back VERSION_CONFLICT"} {
 		if r.ended[how] == 0 {
 			r.t.Errorf("none ended as %q", how)
 		}
@@ -200,10 +201,14 @@ func (r *raced) judge() {
 			r.t.Errorf("%d ended as %q", n, how)
 		}
 	}
-	for name := range maps.Keys(r.tree()) {
-		if strings.HasPrefix(filepath.Base(name), ".codespace-tmp-") && !r.kept[name] {
+	left := map[string]int{}
+	for name, what := range r.tree() {
+		if left[what[:min(len(what), 7)]]++; strings.HasPrefix(filepath.Base(name), ".codespace-tmp-") && !r.kept[name] {
 			r.t.Errorf("a temporary that no fact names: %s", name)
 		}
+	}
+	if left[`"inside`] < 5 || left["L------"] != 3 || left["p------"] != 1 { // no patch deletes one of them
+		r.t.Errorf("what was exchanged is lost: %v", left)
 	}
 }
 

@@ -38,7 +38,7 @@ func TestPatchesOfSpecialFiles(t *testing.T) {
 	s := start(t, dir)
 	s.patch(around("*** Add File: warm\n"), nil).applied(t)
 	var q quick
-	for _, sp := range specials(t) {
+	for _, sp := range specials() {
 		t.Run(sp.name, func(t *testing.T) {
 			lay(t, dir, disk{"plain": "a\n", "other": "a\n"}, nil)
 			sp.make(t, filepath.Join(dir, "x"), outside)
@@ -151,8 +151,8 @@ type special struct {
 	make func(t testing.TB, at, outside string)
 }
 
-func specials(t testing.TB) []special {
-	all := []special{
+func specials() []special {
+	return []special{
 		{"fifo", "SPECIAL_FILE_REJECTED", func(t testing.TB, at, _ string) { must(t, syscall.Mkfifo(at, 0o666)) }},
 		{"socket", "SPECIAL_FILE_REJECTED", bound},
 		{"directory", "SPECIAL_FILE_REJECTED", func(t testing.TB, at, _ string) { must(t, os.Mkdir(at, 0o755)) }},
@@ -162,11 +162,11 @@ func specials(t testing.TB) []special {
 		{"dangling link", "SYMLINK_REJECTED", func(t testing.TB, at, outside string) { must(t, os.Symlink(outside+"/absent", at)) }},
 		{"link to itself", "SYMLINK_REJECTED", func(t testing.TB, at, _ string) { must(t, os.Symlink(filepath.Base(at), at)) }},
 		{"link of the kernel", "SYMLINK_REJECTED", func(t testing.TB, at, _ string) { must(t, os.Symlink("/proc/self/root", at)) }},
+		{"device", "SPECIAL_FILE_REJECTED", func(t testing.TB, at, _ string) {
+			need.Root(t)
+			must(t, syscall.Mknod(at, syscall.S_IFCHR|0o666, 1<<8|5))
+		}},
 	}
-	if os.Geteuid() == 0 {
-		all = append(all, special{"device", "SPECIAL_FILE_REJECTED", func(t testing.TB, at, _ string) { must(t, syscall.Mknod(at, syscall.S_IFCHR|0o666, 1<<8|5)) }})
-	}
-	return all
 }
 
 // bound makes a socket by a path that is short enough for one.
