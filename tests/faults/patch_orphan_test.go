@@ -71,7 +71,7 @@ func (p patchPlace) wantAgreement(t *testing.T, s *session, r result) string {
 // step.
 func TestRunnerAndPatchHelperKilled(t *testing.T) {
 	var c tally
-	for _, at := range of(undisturbed(t), "codespace-patch") {
+	for _, at := range shared(of(undisturbed(t), "codespace-patch")) {
 		c.run(t, at.String(), func(t *testing.T) string {
 			p := newPatchPlace(t)
 			s, answer := p.blocked(t, at)

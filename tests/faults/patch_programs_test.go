@@ -162,6 +162,17 @@ func undisturbed(t testing.TB) []step {
 	return steps
 }
 
+// shared are all steps for root, and each third for a plain user, whose patches go the
+// same way.
+func shared(steps []step) (out []step) {
+	for i, s := range steps {
+		if os.Geteuid() == 0 || i%3 == 0 {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
 // of are the steps of a program, by name if one is given.
 func of(steps []step, program string, names ...string) (out []step) {
 	for _, s := range steps {
