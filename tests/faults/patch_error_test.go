@@ -96,9 +96,7 @@ func TestWorkspaceIsFull(t *testing.T) {
 		c.run(t, fmt.Sprintf("%d KiB", size), func(t *testing.T) string {
 			p := patchPlace{newPlace(t)}
 			mountTmpfs(t, p.workspace, size)
-			if err := os.Chown(p.workspace, ownerID(), ownerID()); err != nil {
-				t.Fatal(err)
-			}
+			give(t, p.workspace)
 			s := p.mcp(t)
 			word := said(s.patch(t, text, "key"))
 			found, want := p.look(t), tree{}
