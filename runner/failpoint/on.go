@@ -105,7 +105,7 @@ func hits() (n int) {
 
 func block() {
 	for point.resume < 0 {
-		time.Sleep(time.Hour) // the runtime ends a program in which nothing waits for anything
+		<-time.After(time.Hour) // the runtime ends a program in which nothing waits for anything
 	}
 	n, err := syscall.Read(point.resume, make([]byte, 1))
 	for err == syscall.EINTR {
