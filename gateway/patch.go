@@ -146,6 +146,9 @@ func (g *Gateway) change(ctx context.Context, book *ledger.Ledger, p patch) (Pat
 	op, minted, err := g.mint(ctx, book, p, plan)
 	if err != nil || !minted {
 		child.Client.DropPlan(ctx, p.id)
+		if err != nil && op.ID != "" { // it may be recorded all the same
+			g.orphan(op.ID, &patching.Outcome{Status: patching.RolledBack})
+		}
 		return g.replayed(op, err)
 	}
 	outcome, err := child.Client.ApplyPatch(ctx, p.id)

@@ -123,6 +123,9 @@ func (g *Gateway) unsettled(workspaceID string) error {
 
 func (g *Gateway) settleOurs(ctx context.Context, l *ledger.Ledger, id string, known *patching.Outcome) (workspace string, err error) {
 	op, err := l.ByID(ctx, id)
+	if errors.Is(err, ledger.ErrNotFound) { // it was not recorded after all
+		return "", nil
+	}
 	if err != nil || op.Status != ledger.Minted {
 		return op.WorkspaceID, err
 	}
@@ -200,11 +203,19 @@ const recoverTimeout = 10 * time.Second
 // recover finds out what became of a patch whose answer was lost, once nobody can be at
 // it any more.
 func (g *Gateway) recover(ctx context.Context, p patch, op ledger.Operation) (patching.Outcome, error) {
-	p.fence.SetReadDeadline(time.Now().Add(recoverTimeout))
+	end := time.Now().Add(recoverTimeout)
+	p.fence.SetReadDeadline(end)
 	if _, err := p.fence.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		return patching.Outcome{}, fmt.Errorf("a helper is at it still: %w", err)
 	}
-	return g.settled(ctx, patch{grant: p.grant, lease: p.lease}, op)
+	for {
+		outcome, err := g.settled(ctx, patch{grant: p.grant, lease: p.lease}, op)
+		var f *runner.Fault
+		if !errors.As(err, &f) || !f.Retryable || time.Now().After(end) {
+			return outcome, err
+		}
+		<-time.After(retryAfter) // what is left of the lost runner is being cleared away
+	}
 }
 
 // keys are the operation keys that are being worked on: of several calls with one, one

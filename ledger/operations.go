@@ -90,7 +90,8 @@ func (l *Ledger) ByKey(ctx context.Context, workspaceID, key string) (Operation,
 // Mint records an intent. Once it has returned, the intent survives a power cut; if
 // it fails nothing may be done. A key that is taken mints nothing: minted is false,
 // and the operation is the one that has it; another request with it is a
-// *KeyConflict. Events are not filled in.
+// *KeyConflict. Events are not filled in. With any other error the operation has at
+// most an ID: under that the intent may be recorded all the same.
 func (l *Ledger) Mint(ctx context.Context, in Intent) (op Operation, minted bool, err error) {
 	var b [16]byte
 	rand.Read(b[:])
@@ -109,13 +110,15 @@ func (l *Ledger) Mint(ctx context.Context, in Intent) (op Operation, minted bool
 		return l.event(ctx, tx, id, Event{Kind: "minted", At: now})
 	})
 	if err != nil {
-		return Operation{}, false, err
+		return Operation{ID: id}, false, err
 	}
 	if minted {
 		return Operation{ID: id, Intent: in, Owner: l.owner.id, Status: Minted, Created: now}, true, nil
 	}
-	op, err = l.Replay(ctx, in.WorkspaceID, in.Key, in.RequestHash)
-	return op, false, err
+	if op, err = l.Replay(ctx, in.WorkspaceID, in.Key, in.RequestHash); err != nil {
+		return Operation{}, false, err
+	}
+	return op, false, nil
 }
 
 func (l *Ledger) event(ctx context.Context, tx *sql.Tx, id string, e Event) error {

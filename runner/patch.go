@@ -9,6 +9,7 @@ import (
 
 	"codespace/openat2fs"
 	"codespace/policy"
+	"codespace/runner/failpoint"
 	"codespace/runner/files"
 	"codespace/runner/patching"
 	"codespace/sandbox/message"
@@ -116,6 +117,9 @@ func (r *Runner) ApplyPatch(ctx context.Context, id string) (patching.Outcome, e
 	}
 	defer message.CloseAll(p.held)
 	a, err := p.ask(context.WithoutCancel(ctx), applyTimeout, frame{Request: patching.Request{Apply: true}})
+	if err == nil {
+		err = failpoint.Hit("answer")
+	}
 	if err == nil && a.Outcome != nil {
 		go p.kill() // it holds nothing any more
 		r.prepareSpare(p.grant)

@@ -16,6 +16,7 @@ import (
 	"syscall"
 
 	"codespace/runner"
+	"codespace/runner/failpoint"
 	"codespace/runner/wire"
 )
 
@@ -37,6 +38,9 @@ func main() {
 
 func serve() error {
 	syscall.Umask(0o022)
+	if err := failpoint.Open(); err != nil {
+		return err
+	}
 	signal.Ignore(syscall.SIGPIPE) // stderr goes through the gateway and may end first
 	settings, err := runner.ReadSettings(os.Stdin)
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 
+	"codespace/runner/failpoint"
+
 	"github.com/spf13/cobra"
 )
 
@@ -27,6 +29,10 @@ const (
 )
 
 func main() {
+	if err := failpoint.Open(); err != nil {
+		fmt.Fprintln(os.Stderr, "codespace:", err)
+		os.Exit(exitFailure)
+	}
 	root := rootCommand()
 	ran, err := root.ExecuteC()
 	if err == nil {

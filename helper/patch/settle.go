@@ -38,10 +38,10 @@ func (h *Helper) settle(ctx context.Context, p patching.Planned, cause error) (p
 	if len(out.Facts) > 0 {
 		out.Status = patching.Partial
 	}
-	if err := h.sync(ctx, p); err != nil {
+	if err := h.unmake(ctx, p.Made); err != nil {
 		return patching.Outcome{}, err
 	}
-	return out, h.unmake(ctx, p.Made)
+	return out, h.sync(ctx, p)
 }
 
 // mismatch is the first edit that is not done: somebody else was in between.
@@ -71,9 +71,10 @@ func unclear(states []state) patching.Outcome {
 
 // finish makes a complete patch last and removes what the targets were before; with
 // that it cannot be undone. The old content of one file may go before its directory is
-// on the disk: without it, the new one is there.
+// on the disk: without it, the new one is there. What was removed by another helper may
+// not be on the disk either.
 func (h *Helper) finish(ctx context.Context, p patching.Planned, states []state) error {
-	if len(states) > 1 || len(states) == 1 && states[0].Before == patching.Absent {
+	if len(states) > 1 || len(states) == 1 && states[0].temp == patching.Absent {
 		if err := h.sync(ctx, p); err != nil {
 			return err
 		}

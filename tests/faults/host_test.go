@@ -27,6 +27,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	flag.Set("test.parallel", "8") // what is parallel here waits and does not compute
 	code := m.Run()
+	removeFailpointPrograms()
 	if left := strangers(); len(left) > 0 {
 		fmt.Fprintln(os.Stderr, "still running after the tests:", left)
 		code = 1

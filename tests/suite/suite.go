@@ -19,7 +19,7 @@ import (
 )
 
 func main() {
-	asRoot := run{"root", "plain-user", append([]string{"go", "test", "-json", "-count=1"}, append(os.Args[1:], "./...")...)}
+	asRoot := run{"root", "plain-user", append([]string{"go", "test", "-json", "-count=1", "-timeout=20m"}, append(os.Args[1:], "./...")...)}
 	asPlain := run{"plain-user", "root", append([]string{"bash", "tests/plain-user"}, os.Args[1:]...)}
 	runs := []run{asRoot, asPlain}
 	if os.Geteuid() != 0 {
