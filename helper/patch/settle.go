@@ -31,7 +31,11 @@ func (h *Helper) settle(ctx context.Context, p patching.Planned, cause error) (p
 	if cause == nil {
 		cause = mismatch(states)
 	}
-	out := patching.Outcome{Status: patching.RolledBack, Facts: h.undoAll(ctx, states)}
+	facts, failed := h.undoAll(ctx, states, interrupted)
+	out := patching.Outcome{Status: patching.RolledBack, Facts: facts}
+	if !interrupted && failed != nil { // another helper tries once more
+		return patching.Outcome{}, errors.Join(cause, failed)
+	}
 	if !interrupted {
 		out.Cause = faultOf(cause)
 	}
@@ -98,9 +102,9 @@ func (h *Helper) finish(ctx context.Context, p patching.Planned, states []state)
 
 // undoAll brings all edits back: first everything to its place, then the temporaries
 // go. So as long as one that was written is missing, nothing of ours is in place. What
-// could not be brought back is a fact each.
-func (h *Helper) undoAll(ctx context.Context, states []state) []patching.Fact {
-	var facts []patching.Fact
+// could not be brought back is a fact each, and an error where the machine failed.
+// Then no temporary goes, unless this is the last try.
+func (h *Helper) undoAll(ctx context.Context, states []state, last bool) (facts []patching.Fact, failed error) {
 	var drop []openat2fs.Place
 	staged := !slices.ContainsFunc(states, state.unstaged)
 	for _, s := range slices.Backward(states) {
@@ -110,11 +114,13 @@ func (h *Helper) undoAll(ctx context.Context, states []state) []patching.Fact {
 		}
 		if err != nil {
 			facts = append(facts, s.fact("its directory cannot be used: "+err.Error(), false))
+			failed = errors.Join(failed, err)
 			continue
 		}
 		fact, done, err := h.undo(ctx, s, undoing{at, staged})
 		if err != nil {
 			fact = new(s.fact("it cannot be brought back: "+err.Error(), true))
+			failed = errors.Join(failed, err)
 		}
 		if fact != nil {
 			facts = append(facts, *fact)
@@ -123,12 +129,16 @@ func (h *Helper) undoAll(ctx context.Context, states []state) []patching.Fact {
 			drop = append(drop, at.temp)
 		}
 	}
+	if failed != nil && !last {
+		return facts, failed
+	}
 	for _, at := range drop {
 		if err := h.drop(at); err != nil {
 			facts = append(facts, patching.Fact{Path: at.Name.String(), Because: "it cannot be removed: " + err.Error()})
+			failed = errors.Join(failed, err)
 		}
 	}
-	return facts
+	return facts, failed
 }
 
 // undoing is what undo knows besides the state of its edit.

@@ -259,22 +259,30 @@ func (p patchPlace) wantKept(t *testing.T, want tree) string {
 func TestPowerCutAfterSettling(t *testing.T) {
 	need.Root(t)
 	var c tally
-	for _, at := range of(undisturbed(t), "codespace-patch") {
-		c.run(t, at.String(), func(t *testing.T) string {
-			p, d := newCutPlace(t, false)
-			p.arm(t, at.does("exit"))
-			s := p.mcp(t)
-			word := said(s.patch(t, thePatch, "key"))
-			p.wantReached(t, at)
-			p.wantDisk(t, word)
-			d.cut(t)
-			p.wantDisk(t, word)
-			p.arm(t)
-			if again := p.settledByNext(t); again != word {
-				t.Errorf("operation_status says %s, the answer was %s", again, word)
-			}
-			return word
-		})
+	for name, change := range alone {
+		patched := maps.Clone(before)
+		change.does(patched)
+		for _, at := range of(stepsOf(t, change.patch, patched), "codespace-patch") {
+			c.run(t, fmt.Sprint(name, ", ", at), func(t *testing.T) string {
+				p, d := newCutPlace(t, false)
+				p.arm(t, at.does("exit"))
+				s := p.mcp(t)
+				word := said(s.patch(t, change.patch, "key"))
+				p.wantReached(t, at)
+				p.wantTree(t, word, patched)
+				d.cut(t)
+				p.wantTree(t, word, patched)
+				p.arm(t)
+				next := p.mcp(t)
+				if again := next.settled(t, "key"); again != word {
+					t.Errorf("operation_status says %s, the answer was %s", again, word)
+				}
+				p.wantTree(t, word, patched)
+				next.end(t)
+				wantNobodyBut(t)
+				return word
+			})
+		}
 	}
 	c.report(t, applied, rolledBack)
 }

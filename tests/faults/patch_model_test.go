@@ -155,13 +155,19 @@ func said(r result) string {
 	return r.code()
 }
 
-// wantDisk wants the workspace to be what was said, and nothing besides.
+// wantDisk wants the workspace to be what was said of thePatch, and nothing besides.
 func (p patchPlace) wantDisk(t testing.TB, word string) {
+	t.Helper()
+	p.wantTree(t, word, after)
+}
+
+// wantTree is wantDisk of a patch that makes another tree of the one before.
+func (p patchPlace) wantTree(t testing.TB, word string, patched tree) {
 	t.Helper()
 	want := before
 	switch word {
 	case applied:
-		want = after
+		want = patched
 	case rolledBack, notFound, noLedger:
 	default:
 		t.Errorf("the patch is said to be %s", word)

@@ -145,17 +145,23 @@ func (p patchPlace) wantReached(t testing.TB, s step) {
 	}
 }
 
-// undisturbed are the steps of the patch where nothing fails.
-func undisturbed(t testing.TB) []step {
+// stepsOf are the steps of a patch where nothing fails.
+func stepsOf(t testing.TB, patch string, patched tree) []step {
 	t.Helper()
 	p := newPatchPlace(t)
 	s := p.mcp(t)
-	if r := s.patch(t, thePatch, "undisturbed"); said(r) != applied {
+	if r := s.patch(t, patch, "undisturbed"); said(r) != applied {
 		t.Fatalf("control: the patch is answered with %v; stderr: %s", r, &s.stderr)
 	}
-	p.wantDisk(t, applied)
+	p.wantTree(t, applied, patched)
 	s.end(t)
-	steps := p.steps(t)
+	return p.steps(t)
+}
+
+// undisturbed are the steps of thePatch where nothing fails.
+func undisturbed(t testing.TB) []step {
+	t.Helper()
+	steps := stepsOf(t, thePatch, after)
 	if len(steps) < 30 {
 		t.Fatalf("control: the patch has the steps %v", steps)
 	}
