@@ -151,8 +151,8 @@ type undoing struct {
 // has made meanwhile stays, and is a fact.
 func (h *Helper) undo(ctx context.Context, s state, u undoing) (fact *patching.Fact, drop bool, err error) {
 	switch {
-	case s.After == patching.Absent && s.target == s.Before && s.temp != s.Before && s.temp != patching.Absent:
-		return new(s.fact("somebody else has changed it, twice", true)), false, nil // what was moved away was not what the plan names
+	case s.foreign() && (s.target == s.Before || s.Before == patching.Absent): // what was moved away was not what the plan names
+		return new(s.fact("somebody else has changed it, twice", true)), false, nil
 	case s.target == s.Before: // never changed, or brought back already
 		return nil, true, nil
 	case s.Before == patching.Absent:

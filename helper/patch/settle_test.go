@@ -39,6 +39,7 @@ var interruptedUpdates = []left{
 	{former, none, patching.RolledBack, [2]string{former, none}, ""},     // not begun
 	{former, fresh, patching.RolledBack, [2]string{former, none}, ""},    // written
 	{former, "fre", patching.RolledBack, [2]string{former, none}, ""},    // written in part
+	{former, link, patching.Partial, [2]string{former, link}, changed},   // another's was exchanged, and another has put back what stood there
 	{former, former, patching.RolledBack, [2]string{former, none}, ""},   // the same, of nobody
 	{fresh, former, patching.Applied, [2]string{fresh, none}, ""},        // done
 	{fresh, none, patching.Applied, [2]string{fresh, none}, ""},          // and cleaned
@@ -67,6 +68,7 @@ var interruptedAdds = []left{
 	{other, fresh, patching.RolledBack, [2]string{other, none}, ""}, // another was faster
 	{link, fresh, patching.RolledBack, [2]string{link, none}, ""},
 	{other, none, patching.Unknown, [2]string{other, none}, changed},
+	{none, link, patching.Partial, [2]string{none, link}, changed}, // no patch puts one there
 	{link, none, patching.Unknown, [2]string{link, none}, changed},
 }
 

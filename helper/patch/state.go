@@ -3,6 +3,7 @@ package patch
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"codespace/openat2fs"
 	"codespace/runner/patching"
@@ -35,6 +36,15 @@ func (s state) pending() bool {
 // were written, or all places were brought back already.
 func (s state) unstaged() bool {
 	return s.After != patching.Absent && s.target != s.After && s.temp == patching.Absent
+}
+
+// foreign: beside the target stands what no patch puts there: neither what the plan
+// names nor a file that may be half written.
+func (s state) foreign() bool {
+	if s.temp == patching.Absent || s.temp == s.Before || s.temp == s.After || s.temp == unreadable {
+		return false
+	}
+	return s.After == patching.Absent || !strings.HasPrefix(s.temp, "sha256:")
 }
 
 // unclear: somebody else's content and no temporary, so that this edit was either never
