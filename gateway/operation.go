@@ -16,6 +16,7 @@ import (
 type Operation struct {
 	Patched
 	Workspace string
+	Open      bool // it is under way, or could not be settled yet
 	Created   time.Time
 	Finished  time.Time
 	Events    []ledger.Event
@@ -64,7 +65,7 @@ func operation(op ledger.Operation) (Operation, error) {
 	}
 	out.OperationID = op.ID
 	if op.Status == ledger.Minted {
-		out.Status = string(ledger.Unknown)
+		out.Status, out.Open = string(ledger.Unknown), true
 	}
 	return out, nil
 }

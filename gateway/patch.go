@@ -226,7 +226,7 @@ func ended(op ledger.Operation, o patching.Outcome) (Patched, error) {
 	out.OperationID, out.Facts, out.Keyed = op.ID, o.Facts, op.Key != ""
 	if o.Status != patching.Applied {
 		out.Handoff = nil
-		out.Cause = &runner.Fault{Code: runner.FileOperationFailed, Message: "the patch was not applied", Next: "look with version at its files"}
+		out.Cause = &runner.Fault{Code: runner.FileOperationFailed, Message: "the patch was not applied", Next: "look with version or read at its files"}
 	}
 	if o.Status == patching.Unknown {
 		out.Cause.Message = "nothing on the disk tells whether the patch was applied: its files were changed since"
@@ -243,8 +243,9 @@ func (p Patched) answer() (Patched, error) {
 		return p, nil
 	}
 	f := *p.Cause
+	f.Message += "; " + afterwards[p.Status] + " (operation " + p.OperationID + ")"
 	if p.Keyed {
-		f.Retryable, f.Next = false, "this is what the operation_key stands for now; once that is mended, send the patch with a new one"
+		f.Retryable, f.Next = false, "the operation_key stands for this outcome now: once what was in the way is mended, send the patch with a new key"
 	}
 	f.OperationID = p.OperationID
 	f.Details = map[string]any{"status": p.Status, "replayed": p.Replayed}
@@ -252,9 +253,20 @@ func (p Patched) answer() (Patched, error) {
 		f.Details[k] = v
 	}
 	if len(p.Facts) > 0 {
-		f.Details["facts_total"] = len(p.Facts) // operation_status has them all
+		f.Details["facts"] = p.Facts[:min(len(p.Facts), someFacts)]
+		f.Details["facts_total"] = len(p.Facts)
 	}
 	return Patched{}, &f
+}
+
+// someFacts is how many facts an error names; operation_status has them all.
+const someFacts = 5
+
+// afterwards says what a patch that was not applied has left.
+var afterwards = map[string]string{
+	string(ledger.FailedRolledBack): "every file is as it was",
+	string(ledger.FailedPartial):    "some files could not be brought back: operation_status names them in facts",
+	string(ledger.Unknown):          "operation_status names the files in facts",
 }
 
 func unknown(op ledger.Operation, code runner.Code) (Patched, error) {

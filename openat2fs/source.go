@@ -2,6 +2,7 @@ package openat2fs
 
 import (
 	"context"
+	"fmt"
 
 	"golang.org/x/sys/unix"
 )
@@ -159,5 +160,5 @@ func (s source) tooLarge(size, limit int64) error {
 	if size <= limit {
 		return nil
 	}
-	return &Error{Code: FileTooLarge, Op: "read", Path: s.path, Reason: "it has more bytes than are hashed"}
+	return &Error{Code: FileTooLarge, Op: "read", Path: s.path, Reason: fmt.Sprintf("it has more than the %d bytes that are read and hashed", limit)}
 }

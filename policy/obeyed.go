@@ -62,6 +62,8 @@ var obeyedPlaces = map[string][]obeyedPattern{
 	".vscode":       {{"", editorConfig}},
 	".idea":         {{"", editorConfig}},
 	".zed":          {{"", editorConfig}},
+	".roo":          {{"", agentConfig}},
+	".continue":     {{"", agentConfig}},
 	".devcontainer": {{"", editorConfig}},
 
 	".github": {
@@ -193,6 +195,19 @@ var obeyedNames = map[string]string{
 	".lldbinit": toolStartup,
 
 	"makefile":                  buildScript,
+	"sconstruct":                buildScript,
+	"build":                     buildScript,
+	"build.bazel":               buildScript,
+	"module.bazel":              buildScript,
+	"workspace":                 buildScript,
+	"flake.nix":                 buildScript,
+	"shell.nix":                 buildScript,
+	"default.nix":               buildScript,
+	"setup.cfg":                 buildScript,
+	"cargo.toml":                buildScript,
+	"build.rs":                  buildScript,
+	"opencode.json":             agentConfig,
+	".aider.conf.yml":           agentConfig,
 	"gnumakefile":               buildScript, // wins over makefile
 	"justfile":                  buildScript,
 	".justfile":                 buildScript,
@@ -203,7 +218,6 @@ var obeyedNames = map[string]string{
 	"cmakelists.txt":            buildScript, // editors configure on opening
 	"cmakepresets.json":         buildScript,
 	"meson.build":               buildScript,
-	"build.rs":                  buildScript,
 	"pom.xml":                   buildScript,
 	"build.gradle":              buildScript,
 	"build.gradle.kts":          buildScript,

@@ -176,5 +176,8 @@ func fileFault(err error) error {
 	if e.Reason != "" {
 		f.Details["reason"] = e.Reason
 	}
+	if e.Code == openat2fs.PathEscape && e.Reason == "mount" {
+		f.Next = "leave it: what is mounted below a workspace is no part of it"
+	}
 	return f
 }

@@ -162,7 +162,7 @@ func (r *Runner) settle(ctx context.Context, g policy.Grant, planned patching.Pl
 	}
 	out := advised(*a.Outcome)
 	if out.Status != patching.Applied && out.Cause == nil {
-		out.Cause = &patching.Fault{Code: string(Internal), Message: "the patch was interrupted", Next: "look with version at its files, then send it again", Retryable: true}
+		out.Cause = &patching.Fault{Code: string(RunnerUnavailable), Message: "the patch was interrupted", Next: "look with version at its files, then send it again", Retryable: true}
 	}
 	return out, nil
 }

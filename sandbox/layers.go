@@ -128,9 +128,9 @@ func (h host) surveyOpenat2() Finding {
 
 func (h host) surveyLandlock() Finding {
 	if abi := landlockABI(); abi > 0 {
-		return Finding{State: unused, Strength: fmt.Sprintf("ABI %d, not used yet", abi)}
+		return Finding{State: unused, Strength: fmt.Sprintf("ABI %d, used for patches only so far", abi)}
 	}
-	return Finding{State: unused, Strength: "the kernel has none, or it is off; not used yet"}
+	return Finding{State: unused, Strength: "the kernel has none, or it is off; used for patches only so far"}
 }
 
 func (h host) surveyLimits() Finding {

@@ -140,3 +140,12 @@ func FaultAnswer(f *runner.Fault) Answer {
 	}
 	return Answer{Structured: wire.Structured, Text: wire.Content[0].Text, IsError: wire.IsError}
 }
+
+// ChangesText is the text of an answer about a patch.
+func ChangesText(p gateway.Patched) string {
+	out, err := patchReply(p).render()
+	if err != nil {
+		panic(err)
+	}
+	return out.text
+}

@@ -50,7 +50,7 @@ func writeList(out *strings.Builder, name string, list json.RawMessage) error {
 	}
 	words := make([]string, len(items))
 	for i, item := range items {
-		words[i] = plain(item)
+		words[i] = cell(item)
 	}
 	fmt.Fprintf(out, "%s: %s\n", name, strings.Join(words, ", "))
 	return nil
@@ -59,13 +59,26 @@ func writeList(out *strings.Builder, name string, list json.RawMessage) error {
 func writeRows(out *strings.Builder, name string, rows []json.RawMessage) error {
 	fmt.Fprintf(out, "%s:\n", name)
 	for _, row := range rows {
-		text, err := fieldLines(row)
+		fields, err := members(row)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "- %s\n", strings.ReplaceAll(text, "\n", ", "))
+		cells := make([]string, len(fields))
+		for i, f := range fields {
+			cells[i] = f.key + ": " + cell(f.value)
+		}
+		fmt.Fprintf(out, "- %s\n", strings.Join(cells, ", "))
 	}
 	return nil
+}
+
+// cell is plain where more follows on the line: what would look like that is quoted.
+func cell(value json.RawMessage) string {
+	s := plain(value)
+	if value[0] == '"' && s[:min(1, len(s))] != `"` && (strings.Contains(s, ", ") || strings.Contains(s, ": ")) {
+		return strconv.Quote(s)
+	}
+	return s
 }
 
 // plain shows a string without its quotes where that is one unmistakable line.

@@ -7,8 +7,9 @@ import (
 	"io"
 )
 
-// maxLine bounds one message in bytes, without its newline.
-const maxLine = 16 << 20
+// maxLine bounds one message in bytes, without its newline: room for the largest patch
+// also where all but ASCII is written as \u and four digits.
+const maxLine = 32 << 20
 
 // line is one line of input, or the fact that there was one too long to keep.
 type line struct {

@@ -120,7 +120,7 @@ func (p part) overhead(got files.ReadResult) int {
 	if err != nil {
 		return 0 // numbers and words: cannot fail
 	}
-	return out.size() + len("0000000") // the numbers of a longer range
+	return out.size() + 4*len("67108864") // the numbers of a longer range, in either form
 }
 
 func (p part) reply(s fileShown) reply {

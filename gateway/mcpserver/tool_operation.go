@@ -30,8 +30,10 @@ const operationInput = `{"type":"object","additionalProperties":false,"propertie
 
 const operationOutput = `{"type":"object","properties":{
 "kind":{"type":"string","description":"patch."},
-"status":{"type":"string","description":"applied, rejected, failed_rolled_back, failed_partial, or unknown, also while it is under way."},
+"status":{"type":"string","description":"applied, rejected, failed_rolled_back, failed_partial, or unknown."},
+"in_progress":{"type":"boolean","description":"It is under way; ask again. The status is unknown so far."},
 "operation_id":{"type":"string"},
+"replayed":{"type":"boolean","description":"Always false here."},
 "workspace":{"type":"string"},
 "created_at":{"type":"string"},
 "finished_at":{"type":"string"},
@@ -51,6 +53,7 @@ const operationOutput = `{"type":"object","properties":{
 type operationShown struct {
 	Kind      string       `json:"kind"`
 	Workspace string       `json:"workspace"`
+	Open      bool         `json:"in_progress"`
 	Created   string       `json:"created_at"`
 	Finished  string       `json:"finished_at,omitempty"`
 	Error     *causeShown  `json:"error,omitempty"`
@@ -90,7 +93,7 @@ func runOperationStatus(ctx context.Context, c *call) (reply, error) {
 }
 
 func operationReply(op gateway.Operation, from int) reply {
-	s := operationShown{Kind: "patch", Workspace: op.Workspace, Created: stamp(op.Created), Finished: stamp(op.Finished), Events: []eventShown{}}
+	s := operationShown{Kind: "patch", Workspace: op.Workspace, Open: op.Open, Created: stamp(op.Created), Finished: stamp(op.Finished), Events: []eventShown{}}
 	for _, e := range op.Events {
 		s.Events = append(s.Events, eventShown{e.Seq, e.Kind, stamp(e.At)})
 	}
@@ -99,6 +102,19 @@ func operationReply(op gateway.Operation, from int) reply {
 	}
 	return changesReply(len(op.Changes)-from, func(n, most int) reply {
 		s.changesShown = changesOf(op.Patched, from, n, most)
-		return reply{header: fmt.Sprintf("%s %s: %d of %d changes", op.OperationID, op.Status, n, len(op.Changes)), value: s}
+		return reply{header: fmt.Sprintf("%s %s: %d of %d changes%s", op.OperationID, op.Status, n, len(op.Changes), remark(op)), value: s}
 	})
+}
+
+// remark keeps changes that were meant from being read as made.
+func remark(op gateway.Operation) string {
+	switch {
+	case op.Open:
+		return ", under way or not settled yet: ask again"
+	case op.Status == "failed_rolled_back":
+		return " that were meant; none was made"
+	case op.Status != "applied":
+		return " that were meant; facts say what became of the files"
+	}
+	return ""
 }

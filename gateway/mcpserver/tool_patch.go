@@ -14,7 +14,7 @@ func applyPatch() tool {
 		name:  "apply_patch",
 		title: "Apply a patch",
 		description: "Change files of a workspace by a V4A patch: all of them, or none. Versions that you give are checked first. The same " +
-			"operation_key never applies twice: sent again, it answers with the recorded result. An operation_id is kept for good; ask operation_status for it.",
+			"operation_key never applies twice: sent again, it answers with the recorded result. An operation_id is kept for good; ask operation_status for it, also for the rest of a long list. Send patches one after another.",
 		hints:  hints{destructive: true},
 		input:  patchInput,
 		output: patchOutput,
@@ -36,7 +36,8 @@ const patchOutput = `{"type":"object","properties":{
 "files":{"type":"array","description":"Paths that were touched."},
 "changes":{"type":"array","description":"path, kind (add, update, delete, move), from, before_version, after_version."},
 "handoff":{"type":"array","description":"Changed files that a tool of the host may run or obey later: path, reason."},
-"truncated":{"type":"boolean","description":"The lists go on: ask operation_status with cursor next_cursor."},
+"paths_clipped":{"type":"boolean","description":"Paths are too long to be shown whole."},
+"truncated":{"type":"boolean","description":"The lists go on: ask operation_status with cursor next_cursor; of a patch that was only checked there is no more."},
 "next_cursor":{"type":"string"},
 "files_total":{"type":"integer"},
 "changes_total":{"type":"integer"},
@@ -49,13 +50,17 @@ func runApplyPatch(ctx context.Context, c *call) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	return patchReply(out), nil
+}
+
+func patchReply(out gateway.Patched) reply {
 	return changesReply(len(out.Changes), func(n, most int) reply {
 		header := fmt.Sprintf("%s: %d of %d changes", out.Status, n, len(out.Changes))
 		if out.OperationID != "" {
 			header = out.OperationID + " " + header
 		}
 		return reply{header: header, value: changesOf(out, 0, n, most)}
-	}), nil
+	})
 }
 
 // How many bytes of a path are shown: all, or what fits in any case.
@@ -68,8 +73,13 @@ const (
 // be with clipped paths.
 func changesReply(n int, build func(changes, most int) reply) reply {
 	if n > 0 {
-		if one, err := build(1, wholePath).render(); err != nil || one.size() > defaultPage {
+		one := build(1, wholePath)
+		out, err := one.render()
+		switch {
+		case err != nil || out.size() > largestPage:
 			return build(1, clippedPath)
+		case out.size() > defaultPage:
+			return one
 		}
 	}
 	return longest(n, func(changes int) reply { return build(changes, wholePath) })
@@ -94,6 +104,7 @@ type changesShown struct {
 	Handoff      []gateway.Handoff `json:"handoff"`
 	Facts        []patching.Fact   `json:"facts,omitempty"`
 	FactsTotal   int               `json:"facts_total,omitempty"`
+	Clipped      bool              `json:"paths_clipped,omitempty"`
 	Truncated    bool              `json:"truncated"`
 	Next         string            `json:"next_cursor,omitempty"`
 	FilesTotal   int               `json:"files_total"`
@@ -127,8 +138,10 @@ func changesOf(p gateway.Patched, from, n, most int) changesShown {
 			s.Facts = append(s.Facts, patching.Fact{Path: clip(f.Path, most), Found: clip(f.Found, most), Kept: clip(f.Kept, most), Because: clip(f.Because, most)})
 		}
 	}
-	if from+n < len(p.Changes) {
-		s.Truncated, s.Next = true, strconv.Itoa(from+n)
+	s.Clipped = most < wholePath
+	s.Truncated = from+n < len(p.Changes)
+	if s.Truncated && p.OperationID != "" {
+		s.Next = strconv.Itoa(from + n)
 	}
 	return s
 }

@@ -101,7 +101,7 @@ func TestLineLimit(t *testing.T) {
 		t.Errorf("a line of the limit is refused: %v", got)
 	}
 	got = script(t, mcpserver.NewBare(silent()), opening+padded(mcpserver.MaxLine+1)+ping)
-	if refused := got["null"]; refused.code() != -32600 || !strings.Contains(refused.Error.Message, "16777216") {
+	if refused := got["null"]; refused.code() != -32600 || !strings.Contains(refused.Error.Message, "33554432") {
 		t.Errorf("a line over the limit gets %+v", refused)
 	}
 	if got[`"ping"`].Result == nil {

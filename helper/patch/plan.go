@@ -8,6 +8,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -41,6 +42,10 @@ func (h *Helper) planned(ctx context.Context, text []byte, expected map[string]s
 	if err := h.expect(ctx, expected); err != nil {
 		return nil, err
 	}
+	wanted := map[string]string{}
+	for file, version := range expected {
+		wanted[plain(file)] = version
+	}
 	w := &workspace{ctx: ctx, root: h.root, seen: map[string]openat2fs.Stat{}} // after the versions: see possible
 	changes, err := v4a.Plan(parsed, w)
 	if err != nil {
@@ -48,7 +53,7 @@ func (h *Helper) planned(ctx context.Context, text []byte, expected map[string]s
 	}
 	p := &plan{new: map[string]content{}}
 	for _, c := range changes {
-		if want, is := expected[old(c)]; is && c.BeforeVersion != "" && want != c.BeforeVersion {
+		if want, is := wanted[old(c)]; is && c.BeforeVersion != "" && want != c.BeforeVersion {
 			return nil, conflict(old(c), want, c.BeforeVersion) // it was changed since the versions were compared
 		}
 		if err := h.possible(ctx, c, w.seen[old(c)]); err != nil {
@@ -96,7 +101,11 @@ func (h *Helper) permitted(parsed v4a.Patch) error {
 				continue
 			}
 			touched++
-			if pattern, is := openat2fs.Protects(h.protected, at); is {
+			if reserved(at) {
+				return &patching.Fault{Code: "INVALID_PATCH", Message: fmt.Sprintf("%q is named like a temporary of patches", at), Next: "use another name",
+					Details: map[string]any{"path": at}}
+			}
+			if pattern, is := h.protects(at); is {
 				return &patching.Fault{Code: "PATH_PROTECTED", Message: fmt.Sprintf("%q is protected by the workspace's policy (%s)", at, pattern),
 					Next: "leave it out of the patch; only the operator changes it", Details: map[string]any{"path": at, "pattern": pattern}}
 			}
@@ -109,6 +118,23 @@ func (h *Helper) permitted(parsed v4a.Patch) error {
 	return nil
 }
 
+// protects says by which pattern a path is protected. Where anything of the repository's
+// own directory is, a patch may touch nothing in it: too much there says where the rest
+// is to be found.
+func (h *Helper) protects(file string) (pattern string, is bool) {
+	if slices.ContainsFunc(h.protected, func(p string) bool { return strings.HasPrefix(p, ".git/") }) {
+		return openat2fs.Protects(append([]string{".git"}, h.protected...), file)
+	}
+	return openat2fs.Protects(h.protected, file)
+}
+
+// reserved: find would not show it.
+func reserved(file string) bool {
+	return strings.HasPrefix(path.Base(file), temporaryMark)
+}
+
+const temporaryMark = ".codespace-tmp-"
+
 // expect compares versions with what the caller has seen.
 func (h *Helper) expect(ctx context.Context, expected map[string]string) error {
 	texts := slices.Sorted(maps.Keys(expected))
@@ -118,7 +144,7 @@ func (h *Helper) expect(ctx context.Context, expected map[string]string) error {
 			return &patching.Fault{Code: "INVALID_ARGUMENT", Message: fmt.Sprintf("the expected version of %q is no version", text),
 				Next: "give the version that read or version answered with (sha256: and 64 hex digits), or absent", Details: map[string]any{"path": text}}
 		}
-		p, err := openat2fs.ParsePath(text)
+		p, err := openat2fs.ParsePath(plain(text))
 		if err != nil {
 			return err
 		}
@@ -134,6 +160,14 @@ func (h *Helper) expect(ctx context.Context, expected map[string]string) error {
 		}
 	}
 	return nil
+}
+
+// plain is a path without "./" and doubled slashes, as the patch format has it.
+func plain(file string) string {
+	if slices.Contains(strings.Split(file, "/"), "..") || path.IsAbs(file) || strings.HasSuffix(file, "/") {
+		return file // refused as it is
+	}
+	return path.Clean(file)
 }
 
 var versionPattern = regexp.MustCompile(`^(absent|sha256:[0-9a-f]{64})$`)
