@@ -64,7 +64,8 @@ func TestLedgerIsFull(t *testing.T) {
 			s := p.mcp(t)
 			p.wantNextPatch(t, s) // the ledger is there
 			p.fill(t, pages)
-			r := s.patch(t, thePatch, "key")
+			var r result
+			within(promised, func() bool { r = s.patch(t, thePatch, "key"); return r.code() != "WORKSPACE_BUSY" })
 			word := said(r)
 			if word != applied && r.code() != noLedger {
 				t.Errorf("the answer: %v", r)
