@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -129,9 +130,11 @@ func (r *raced) patch(i int, lease *sync.Mutex) bool {
 		err = &patching.Fault{Code: string(o.Status) + " " + causeOf(o)}
 	}
 	for _, f := range o.Facts {
-		r.mu.Lock()
-		r.kept[f.Kept] = true
-		r.mu.Unlock()
+		if f.Kept != "" {
+			r.mu.Lock()
+			r.kept[filepath.Base(f.Kept)] = true
+			r.mu.Unlock()
+		}
 	}
 	return r.said("apply", fmt.Sprint(o), err)
 }
@@ -201,11 +204,14 @@ func (r *raced) judge() {
 			r.t.Errorf("%d ended as %q", n, how)
 		}
 	}
-	left := map[string]int{}
+	left, temporaries := map[string]int{}, map[string]bool{}
 	for name, what := range r.tree() {
-		if left[what[:min(len(what), 7)]]++; strings.HasPrefix(filepath.Base(name), ".codespace-tmp-") && !r.kept[name] {
-			r.t.Errorf("a temporary that no fact names: %s", name)
+		if left[what[:min(len(what), 7)]]++; strings.HasPrefix(filepath.Base(name), ".codespace-tmp-") {
+			temporaries[filepath.Base(name)] = true
 		}
+	}
+	if !maps.Equal(temporaries, r.kept) {
+		r.t.Errorf("temporaries %v are there, and facts name %v", temporaries, r.kept)
 	}
 	if left[`"inside`] < 5 || left["L------"] != 3 || left["p------"] != 1 { // no patch deletes one of them
 		r.t.Errorf("what was exchanged is lost: %v", left)

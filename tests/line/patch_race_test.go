@@ -3,8 +3,8 @@ package line_test
 import (
 	"encoding/json"
 	"flag"
-	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -125,6 +125,7 @@ func (x *exchanged) count(c attempt, a answer) {
 		x.canaries.Add(1)
 		x.t.Errorf("%v: %s", c, whole)
 	}
+	facts := x.facts(a)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	how := "ok"
@@ -134,9 +135,23 @@ func (x *exchanged) count(c attempt, a answer) {
 	if x.ended[c.tool+" "+how]++; x.ended[c.tool+" "+how] == 1 {
 		x.first[c.tool+" "+how] = a.said
 	}
-	for _, fact := range a.below("details").rows("facts") {
-		x.kept[fact.text("kept")] = true
+	for _, fact := range facts {
+		if kept := fact.text("kept"); kept != "" {
+			x.kept[filepath.Base(kept)] = true
+		}
 	}
+}
+
+// facts are those of a patch that was brought back in part.
+func (x *exchanged) facts(a answer) []answer {
+	if a.below("details").number("facts_total") == 0 {
+		return nil
+	}
+	op, err := x.s.ask("operation_status", fields{"operation_id": a.text("operation_id")})
+	if err != nil || op.number("facts_total") == 0 {
+		x.t.Errorf("no facts of %v: %v, %v", a.fields, op.fields, err)
+	}
+	return op.rows("facts")
 }
 
 // refusals are how calls may end that met a name in exchange.
@@ -203,11 +218,32 @@ func (x *exchanged) judge() {
 			x.t.Errorf("no call ended as %q", how)
 		}
 	}
+	x.wantsKept()
+}
+
+// wantsKept wants the temporaries that facts name to be there, under whatever name
+// their directory now has, and no others.
+func (x *exchanged) wantsKept() {
+	found := map[string]bool{}
 	must(x.t, filepath.WalkDir(x.dir, func(at string, d fs.DirEntry, err error) error {
-		name, _ := filepath.Rel(x.dir, at)
-		if strings.Contains(name, ".codespace-tmp-") && !x.kept[name] {
-			return fmt.Errorf("a temporary that no fact names: %s", name)
+		if strings.HasPrefix(filepath.Base(at), ".codespace-tmp-") {
+			found[filepath.Base(at)] = true
 		}
 		return err
 	}))
+	x.t.Logf("%d facts name what is kept", len(x.kept))
+	if !maps.Equal(found, x.kept) {
+		x.t.Errorf("temporaries %v are there, and %v are named; stderr: %s", found, x.kept, x.s.stderr.tail())
+	}
+}
+
+// tail is what was said that is no record of a call.
+func (n *notes) tail() string {
+	var all []string
+	for line := range strings.Lines(n.String()) {
+		if !strings.Contains(line, "msg=call") {
+			all = append(all, line)
+		}
+	}
+	return strings.Join(all[max(0, len(all)-20):], "")
 }
