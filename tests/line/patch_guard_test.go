@@ -20,8 +20,6 @@ func TestExpectedVersions(t *testing.T) {
 	}{
 		"all as expected":                 {map[string]string{"f": version("a\n"), "n": "absent", "by/stander": version("stays"), "no/where": "absent"}, "", ""},
 		"stale":                           {map[string]string{"f": version("older\n")}, "f", version("a\n")},
-		"in capitals":                     {map[string]string{"f": strings.ToUpper(version("a\n"))}, "f", version("a\n")},
-		"no version at all":               {map[string]string{"f": ""}, "f", version("a\n")},
 		"absent and there":                {map[string]string{"f": "absent"}, "f", version("a\n")},
 		"there and absent":                {map[string]string{"n": version("a\n")}, "n", "absent"},
 		"not in the patch and stale":      {map[string]string{"f": version("a\n"), "by/stander": version("else")}, "by/stander", version("stays")},
@@ -53,6 +51,9 @@ func TestExpectedVersions(t *testing.T) {
 				s.patch(text, fields{"expected_versions": c.expected}).applied(t)
 			}
 		})
+	}
+	for _, none := range []string{"", strings.ToUpper(version("a\n")), "sha256:", "anything"} {
+		s.patch(update(swap), fields{"expected_versions": map[string]string{"f": none}}).refused(t, "INVALID_ARGUMENT").wants(t, fields{"operation_id": nil})
 	}
 	for _, path := range []string{"../outside", "/etc/passwd", ".", ""} {
 		s.patch(update(swap), fields{"expected_versions": map[string]string{path: "absent"}}).refused(t, "PATH_ESCAPE")

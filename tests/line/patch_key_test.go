@@ -92,7 +92,7 @@ func TestOneKeyFromTwoServers(t *testing.T) {
 	t.Logf("10 calls in each of 40 rounds: %v", sum)
 	for how := range sum {
 		if how != "applied false" && how != "applied true" && how != "WORKSPACE_BUSY" {
-			t.Errorf("%d calls ended as %q", sum[how], how)
+			t.Errorf("%d calls ended as %q; stderr: %s%s", sum[how], how, servers[0].stderr.tail(), servers[1].stderr.tail())
 		}
 	}
 	if got := contents(t, filepath.Join(dir, "f")); got != want.String() {
