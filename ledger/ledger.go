@@ -23,11 +23,15 @@ import (
 	"path/filepath"
 	"time"
 
-	_ "modernc.org/sqlite" // the driver "sqlite"
+	"modernc.org/sqlite" // the driver "sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 )
 
 // busyTimeout is how long a statement waits for another process's transaction.
 const busyTimeout = 10 * time.Second
+
+// openAgain is how long an opening waits for a ledger that another process is making.
+const openAgain = 10 * time.Millisecond
 
 // Ledger is one open ledger. Its methods may be called concurrently.
 type Ledger struct {
@@ -60,6 +64,27 @@ func (e *Error) Unwrap() error { return e.Err }
 // Open opens the ledger in dir, which must exist, and makes it if there is none. One
 // that a later version made, or that is damaged, is refused and left as it is.
 func Open(ctx context.Context, dir string) (*Ledger, error) {
+	for deadline := time.Now().Add(busyTimeout); ; {
+		l, err := openOnce(ctx, dir)
+		if !locked(err) || time.Now().After(deadline) {
+			return l, err
+		}
+		select {
+		case <-time.After(openAgain):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+// locked: another process is making the ledger. SQLite does not wait for one that
+// turns it to WAL, whatever its timeout is.
+func locked(err error) bool {
+	var e *sqlite.Error
+	return errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_BUSY
+}
+
+func openOnce(ctx context.Context, dir string) (*Ledger, error) {
 	path := filepath.Join(dir, "ledger.db")
 	if err := readable(path); err != nil {
 		return nil, err

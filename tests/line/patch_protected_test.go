@@ -57,7 +57,7 @@ func TestPatchesOfProtectedPaths(t *testing.T) {
 func TestPatchesBesideProtectedPaths(t *testing.T) {
 	dir := workspace(t)
 	s := start(t, dir)
-	a := s.patch(around("*** Add File: .gitx/hooks/x\n*** Add File: git/hooks/x\n*** Add File: .envrc.example\n*** Add File: sub/.vscode.md\n*** Add File: .github/workflows/ci.yml\n"), nil).applied(t)
+	a := s.patch(around("*** Add File: .gitty/hooks.txt\n*** Add File: git/hooks/x\n*** Add File: .envrc.example\n*** Add File: sub/.vscode.md\n*** Add File: .github/workflows/ci.yml\n"), nil).applied(t)
 	handoff := a.rows("handoff")
 	if len(handoff) != 1 || handoff[0].text("path") != ".github/workflows/ci.yml" || handoff[0].text("reason") != "ci_workflow" {
 		t.Errorf("handed on: %v", a.fields["handoff"])
