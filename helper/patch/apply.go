@@ -154,6 +154,11 @@ func (h *Helper) commit(ctx context.Context, edits []patching.Edit) error {
 			return conflict(e.Path, patching.Absent, "there")
 		case absent(err):
 			return conflict(e.Path, e.Before, patching.Absent)
+		case forbidden(err): // Landlock lets nothing but files and directories change places
+			if st, _ := at.target.Dir.Stat(at.target.Name); st.Kind != "" && st.Kind != openat2fs.File {
+				return conflict(e.Path, e.Before, string(st.Kind))
+			}
+			return about(e.Path, err)
 		case errors.Is(err, unix.EINVAL):
 			return &patching.Fault{Code: "FILE_OPERATION_FAILED", Message: "the workspace's file system cannot let two files change places in one step (renameat2)",
 				Next: "use a workspace on another file system, or change files by commands", Details: map[string]any{"path": e.Path, "reason": "renameat2"}}
