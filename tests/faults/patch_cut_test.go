@@ -23,8 +23,20 @@ func newDisk(t testing.TB) disk {
 	need.Root(t)
 	mkfs := need.Command(t, "mkfs.ext4")
 	dir := t.TempDir()
-	d := disk{filepath.Join(dir, "image"), filepath.Join(dir, "disk")}
-	err := os.WriteFile(d.image, nil, 0o600)
+	shared := filepath.Join(dir, "shared")
+	d := disk{filepath.Join(dir, "image"), filepath.Join(shared, "disk")}
+	err := os.Mkdir(shared, 0o755)
+	if err == nil {
+		err = unix.Mount("shared", shared, "tmpfs", 0, "")
+	}
+	need.Feature(t, "tmpfs-mounts", err == nil, fmt.Sprintf("cannot mount a tmpfs: %v", err))
+	t.Cleanup(func() { unix.Unmount(shared, unix.MNT_DETACH) })
+	// So that an unmount reaches the copies in other namespaces, as of the helpers of
+	// other tests, however the host has its mounts.
+	if err := unix.Mount("", shared, "", unix.MS_SHARED, ""); err != nil {
+		t.Fatal(err)
+	}
+	err = os.WriteFile(d.image, nil, 0o600)
 	if err == nil {
 		err = os.Truncate(d.image, 16<<20)
 	}

@@ -83,7 +83,7 @@ func TestLinesThatAreNoRequests(t *testing.T) {
 	twice := strings.Replace(call(1), `"arguments":{`, `"arguments":{"command":["touch","made"],`, 1)
 	for i, line := range []string{
 		"junk\n", "\x00\x01\x02\xff\n", "{\n", "[]\n", `"text"` + "\n", `{"jsonrpc":"2.0","id":{},"method":"ping"}` + "\n",
-		strings.Repeat("[", 100_000) + "\n", `{"jsonrpc":"2.0","id":7,"method":"ping","params":{"pad":"` + strings.Repeat("x", 17<<20) + "\"}}\n",
+		strings.Repeat("[", 100_000) + "\n", `{"jsonrpc":"2.0","id":7,"method":"ping","params":{"pad":"` + strings.Repeat("x", 33<<20) + "\"}}\n",
 	} {
 		w.send(line)
 		if m, more := w.next(); !more || m.Error == nil || m.Error.Message == "" || len(m.Error.Message) > 1000 {
