@@ -152,7 +152,7 @@ func TestPatchesWhileNamesAreExchanged(t *testing.T) {
 	r := newRaced(t)
 	outside := r.outside.tree()
 	tries := int64(1_000_000)
-	if testing.Short() {
+	if testing.Short() || os.Geteuid() != 0 { // root's are enough: the code is the same
 		tries = 100_000
 	}
 	began := time.Now()
