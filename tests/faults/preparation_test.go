@@ -33,15 +33,15 @@ func helperPair(t testing.TB) (*exec.Cmd, int) {
 }
 
 // harmless is a request that the helper answers and that builds nothing.
-const harmless = `{"version":2,"id":1,"verb":"release","sandbox":"none"}`
+const harmless = `{"version":3,"id":1,"verb":"release","sandbox":"none"}`
 
 // hostile are datagrams after which a helper must not go on.
 var hostile = map[string][]byte{
 	"garbage":            []byte("\x00\x01\x02 garbage"),
 	"half a request":     []byte(harmless[:30]),
-	"a newer version":    []byte(strings.Replace(harmless, `"version":2`, `"version":3`, 1)),
-	"an older version":   []byte(strings.Replace(harmless, `"version":2`, `"version":0`, 1)),
-	"no version":         []byte(strings.Replace(harmless, `"version":2,`, "", 1)),
+	"a newer version":    []byte(strings.Replace(harmless, `"version":3`, `"version":4`, 1)),
+	"an older version":   []byte(strings.Replace(harmless, `"version":3`, `"version":0`, 1)),
+	"no version":         []byte(strings.Replace(harmless, `"version":3,`, "", 1)),
 	"a list":             []byte("[]"),
 	"a huge datagram":    []byte(harmless + strings.Repeat(" ", 100<<10)),
 	"a number too large": []byte(strings.Replace(harmless, `"id":1`, `"id":1e99`, 1)),
@@ -105,11 +105,11 @@ func TestHelperAnswersWhatItCannotDo(t *testing.T) {
 	cmd.ExtraFiles[0].Close() // now ours is the only other end
 	for request, want := range map[string]string{
 		harmless:                                                        `{"id":1}`,
-		`{"version":2,"id":2,"verb":"nonsense"}`:                        `"failed"`,
-		`{"version":2,"id":3,"verb":"prepare"}`:                         `"failed"`,
-		`{"version":2,"id":4,"verb":"prepare","plan":{}}`:               `"failed"`,
-		`{"version":2,"id":5,"verb":"prepare","plan":{"id":"../../x"}}`: `"failed"`,
-		`{"version":2,"id":6,"verb":"cell","sandbox":"none"}`:           `"failed"`,
+		`{"version":3,"id":2,"verb":"nonsense"}`:                        `"failed"`,
+		`{"version":3,"id":3,"verb":"prepare"}`:                         `"failed"`,
+		`{"version":3,"id":4,"verb":"prepare","plan":{}}`:               `"failed"`,
+		`{"version":3,"id":5,"verb":"prepare","plan":{"id":"../../x"}}`: `"failed"`,
+		`{"version":3,"id":6,"verb":"cell","sandbox":"none"}`:           `"failed"`,
 	} {
 		if err := unix.Sendto(sock, []byte(request), 0, nil); err != nil {
 			t.Fatal(err)

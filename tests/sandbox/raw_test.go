@@ -34,7 +34,7 @@ func startRaw(t *testing.T) *raw {
 func (r *raw) ask(request map[string]any) []*os.File {
 	r.t.Helper()
 	r.next++
-	request["version"], request["id"] = 2, r.next
+	request["version"], request["id"] = 3, r.next
 	b, err := json.Marshal(request)
 	if err != nil {
 		r.t.Fatal(err)
@@ -163,7 +163,7 @@ func TestHelperEndsAtBreach(t *testing.T) {
 	for request, want := range map[string]string{
 		"garbage": "cannot read request",
 		`{"version":9,"id":9,"verb":"cell","sandbox":"x"}`: "cannot serve version 9",
-		`{"version":2,"id":9,"verb":"release"}`:            "cannot accept 1 descriptors",
+		`{"version":3,"id":9,"verb":"release"}`:            "cannot accept 1 descriptors",
 	} {
 		r := startRaw(t)
 		ch, pidfd := r.cell(r.prepare())
