@@ -1,7 +1,6 @@
 package faults_test
 
 import (
-	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -160,12 +159,12 @@ func TestPowerCutLosesWhatIsNotSynced(t *testing.T) {
 }
 
 // TestPowerCutAtEachStepOfPatch cuts the power at each step, of a disk that holds the
-// ledger too and of one that does not.
+// ledger too, and at some of one that does not.
 func TestPowerCutAtEachStepOfPatch(t *testing.T) {
 	need.Root(t)
 	var c tally
 	steps := undisturbed(t)
-	for _, together := range []bool{true, false} {
+	for together, steps := range map[bool][]step{true: steps, false: each(3, steps)} {
 		for _, at := range steps {
 			c.run(t, fmt.Sprintf("%v, ledger on it: %v", at, together), func(t *testing.T) string {
 				p, d := newCutPlace(t, together)
@@ -267,8 +266,6 @@ func (p patchPlace) wantKept(t *testing.T, want tree) string {
 	return word
 }
 
-var everyStep = flag.Bool("every-step", false, "cut the power after settling from every step, not each third")
-
 // TestPowerCutAfterSettling cuts the power once a patch whose helper died at a step is
 // answered: that is how it stays.
 func TestPowerCutAfterSettling(t *testing.T) {
@@ -277,10 +274,7 @@ func TestPowerCutAfterSettling(t *testing.T) {
 	for name, change := range alone {
 		patched := maps.Clone(before)
 		change.does(patched)
-		for i, at := range of(stepsOf(t, change.patch, patched), "codespace-patch") {
-			if i%3 != 0 && !*everyStep {
-				continue
-			}
+		for _, at := range each(3, of(stepsOf(t, change.patch, patched), "codespace-patch")) {
 			c.run(t, fmt.Sprint(name, ", ", at), func(t *testing.T) string {
 				p, d := newCutPlace(t, false)
 				p.arm(t, at.does("exit"))

@@ -29,7 +29,7 @@ func TestPatchStepFails(t *testing.T) {
 // being undone then is undone by another helper.
 func TestPatchFailsWhileItIsUndone(t *testing.T) {
 	var c tally
-	for _, at := range shared(of(undisturbed(t), "codespace-patch")) {
+	for _, at := range each(3, shared(of(undisturbed(t), "codespace-patch"))) {
 		for more := 1; more <= 3; more += 2 {
 			next := step{at.program, at.hit + more, ""}
 			c.run(t, fmt.Sprint(at, " and ", next.hit), func(t *testing.T) string {

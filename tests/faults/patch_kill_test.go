@@ -40,7 +40,7 @@ func TestPatchSettlerDiesAtEachStep(t *testing.T) {
 	steps := undisturbed(t)
 	renames, unlinks := of(steps, "codespace-patch", "rename"), of(steps, "codespace-patch", "unlink")
 	for _, first := range []step{renames[len(renames)-1], unlinks[0], unlinks[1]} {
-		for _, second := range shared(first.settling(t)) {
+		for _, second := range each(2, shared(first.settling(t))) {
 			c.run(t, first.String()+", then "+second.String(), func(t *testing.T) string {
 				return newPatchPlace(t).answeredDespite(t, second, first.does("exit"), second.does("exit"))
 			})

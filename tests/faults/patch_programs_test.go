@@ -1,6 +1,7 @@
 package faults_test
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -168,15 +169,24 @@ func undisturbed(t testing.TB) []step {
 	return steps
 }
 
-// shared are all steps for root, and each third for a plain user, whose patches go the
-// same way.
-func shared(steps []step) (out []step) {
+var everyStep = flag.Bool("every-step", false, "do also what takes long at every step, and not only at some")
+
+// each is each nth step, beginning with the first.
+func each(n int, steps []step) (out []step) {
 	for i, s := range steps {
-		if os.Geteuid() == 0 || i%3 == 0 {
+		if i%n == 0 || *everyStep {
 			out = append(out, s)
 		}
 	}
 	return out
+}
+
+// shared are all steps for root, and some for a plain user, whose patches go the same way.
+func shared(steps []step) []step {
+	if os.Geteuid() == 0 {
+		return steps
+	}
+	return each(6, steps)
 }
 
 // of are the steps of a program, by name if one is given.

@@ -18,7 +18,7 @@ import (
 
 var raceCalls = flag.Int64("race-calls", 0, "calls of the race of exchanged names; 0: what fits into raceTime")
 
-const raceTime = 40 * time.Second
+const raceTime = 20 * time.Second
 
 // exchanged is a workspace whose names are exchanged all the time for links that lead
 // outside, where everything has the same names and lines and a canary besides.
