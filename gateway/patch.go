@@ -197,16 +197,12 @@ func (a PatchArguments) hash() string {
 // finish records how a patch ended. A ledger that fails now is told later: the disk is
 // as the outcome says.
 func (g *Gateway) finish(ctx context.Context, book *ledger.Ledger, op ledger.Operation, o patching.Outcome) (Patched, error) {
-	out, err := ended(op, o)
+	out, text, err := ended(op, o)
 	if err != nil {
 		return Patched{}, err
 	}
-	status, text, err := record(op, o)
-	if err == nil {
-		err = failpoint.Hit("finish")
-	}
-	if err == nil {
-		err = book.Finish(ctx, op.ID, status, text)
+	if err = failpoint.Hit("finish"); err == nil {
+		err = book.Finish(ctx, op.ID, ledger.Status(out.Status), text)
 	}
 	if err != nil {
 		g.log.Error("the end of a patch could not be recorded; it is settled later", "operation_id", op.ID, "status", out.Status, "error", err)
@@ -216,11 +212,11 @@ func (g *Gateway) finish(ctx context.Context, book *ledger.Ledger, op ledger.Ope
 	return out.answer()
 }
 
-// ended is the record of an operation's end.
-func ended(op ledger.Operation, o patching.Outcome) (Patched, error) {
+// ended is an operation's end, and as the ledger keeps it.
+func ended(op ledger.Operation, o patching.Outcome) (Patched, json.RawMessage, error) {
 	var planned patching.Planned
 	if err := json.Unmarshal(op.Plan, &planned); err != nil {
-		return Patched{}, fmt.Errorf("cannot read the plan of %s: %w", op.ID, err)
+		return Patched{}, nil, fmt.Errorf("cannot read the plan of %s: %w", op.ID, err)
 	}
 	out := told(string(o.Status), planned.Changes)
 	out.OperationID, out.Facts, out.Keyed = op.ID, o.Facts, op.Key != ""
@@ -234,7 +230,8 @@ func ended(op ledger.Operation, o patching.Outcome) (Patched, error) {
 	if c := o.Cause; c != nil {
 		out.Cause = &runner.Fault{Code: runner.Code(c.Code), Message: c.Message, Next: c.Next, Retryable: c.Retryable, Details: c.Details}
 	}
-	return out, nil
+	text, err := json.Marshal(out)
+	return out, text, err
 }
 
 // answer is what a client is told: only an applied patch is no error.

@@ -81,11 +81,13 @@ func (g *Gateway) settleAll(ctx context.Context, l *ledger.Ledger) error {
 	ctx = context.WithoutCancel(ctx)
 	stuck := map[string]string{}
 	settle := func(op ledger.Operation) (ledger.Status, json.RawMessage, error) {
-		status, result, err := g.settle(ctx, op)
+		outcome, err := g.settle(ctx, op)
 		if err != nil {
 			stuck[op.WorkspaceID] = op.ID
+			return "", nil, err
 		}
-		return status, result, err
+		out, text, err := ended(op, *outcome)
+		return ledger.Status(out.Status), text, err
 	}
 	errs := []error{l.Settle(ctx, settle)}
 	g.bookMu.Lock()
@@ -129,17 +131,18 @@ func (g *Gateway) settleOurs(ctx context.Context, l *ledger.Ledger, id string, k
 	if err != nil || op.Status != ledger.Minted {
 		return op.WorkspaceID, err
 	}
-	var status ledger.Status
-	var result json.RawMessage
-	if known != nil {
-		status, result, err = record(op, *known)
-	} else {
-		status, result, err = g.settle(ctx, op)
+	outcome := known
+	if outcome == nil {
+		outcome, err = g.settle(ctx, op)
 	}
 	if err != nil {
 		return op.WorkspaceID, err
 	}
-	return op.WorkspaceID, l.Finish(ctx, id, status, result)
+	out, text, err := ended(op, *outcome)
+	if err != nil {
+		return op.WorkspaceID, err
+	}
+	return op.WorkspaceID, l.Finish(ctx, id, ledger.Status(out.Status), text)
 }
 
 func (g *Gateway) orphan(id string, known *patching.Outcome) {
@@ -153,36 +156,26 @@ func (g *Gateway) orphan(id string, known *patching.Outcome) {
 
 // settle brings one operation to an end under the workspace's lease: while that is
 // held somewhere, whoever applies it may be at it still.
-func (g *Gateway) settle(ctx context.Context, op ledger.Operation) (ledger.Status, json.RawMessage, error) {
+func (g *Gateway) settle(ctx context.Context, op ledger.Operation) (*patching.Outcome, error) {
 	workspace, err := g.workspace(Principal{}, op.WorkspaceID)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	grant, err := policy.Decide(workspace, policy.Action{Kind: policy.Patch})
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	lease, err := g.lease(grant, Holder{Kind: "recovery"})
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	defer lease.Release()
 	outcome, err := g.settled(ctx, patch{grant: grant, lease: lease}, op)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	g.log.Info("an unfinished patch was settled", "operation_id", op.ID, "status", outcome.Status)
-	return record(op, outcome)
-}
-
-// record is an operation's end as the ledger keeps it.
-func record(op ledger.Operation, o patching.Outcome) (ledger.Status, json.RawMessage, error) {
-	out, err := ended(op, o)
-	if err != nil {
-		return "", nil, err
-	}
-	text, err := json.Marshal(out)
-	return ledger.Status(out.Status), text, err
+	return &outcome, nil
 }
 
 func (g *Gateway) settled(ctx context.Context, p patch, op ledger.Operation) (patching.Outcome, error) {

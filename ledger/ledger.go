@@ -61,6 +61,16 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
+// Exists says whether there may be something in the ledger of dir: one that is not there
+// is made by Open.
+func Exists(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, fileName))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// fileName is that of the database in a state directory.
+const fileName = "ledger.db"
+
 // Open opens the ledger in dir, which must exist, and makes it if there is none. One
 // that a later version made, or that is damaged, is refused and left as it is.
 func Open(ctx context.Context, dir string) (*Ledger, error) {
@@ -85,7 +95,7 @@ func locked(err error) bool {
 }
 
 func openOnce(ctx context.Context, dir string) (*Ledger, error) {
-	path := filepath.Join(dir, "ledger.db")
+	path := filepath.Join(dir, fileName)
 	if err := readable(path); err != nil {
 		return nil, err
 	}
@@ -214,5 +224,5 @@ func (l *Ledger) failed(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return &Error{Path: filepath.Join(l.dir, "ledger.db"), What: "cannot be used now", Err: err}
+	return &Error{Path: filepath.Join(l.dir, fileName), What: "cannot be used now", Err: err}
 }

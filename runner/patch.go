@@ -54,7 +54,11 @@ func (r *Runner) PlanPatch(ctx context.Context, req files.PatchRequest, held []*
 	if req.ID == "" {
 		return p.planned, nil
 	}
-	return p.planned, r.keep(ctx, req.ID, p)
+	if err := r.keep(ctx, req.ID, p); err != nil {
+		p.end()
+		return patching.Planned{}, err
+	}
+	return p.planned, nil
 }
 
 // planner waits for a turn to plan, which is given back by the caller, and returns a
@@ -77,7 +81,6 @@ func (r *Runner) keep(ctx context.Context, id string, p *patcher) error {
 	r.patchMu.Lock()
 	defer r.patchMu.Unlock()
 	if ctx.Err() != nil || r.patchesOver || r.plans[id] != nil || len(r.plans) >= maxPlans {
-		go p.end()
 		return &Fault{Code: LimitExceeded, Retryable: true, Message: fmt.Sprintf("the runner already holds %d plans, or is ending", len(r.plans)), Next: "try again"}
 	}
 	p.expire = time.AfterFunc(planKept, func() { r.DropPlan(context.Background(), id) })

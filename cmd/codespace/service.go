@@ -58,7 +58,7 @@ func (v *service) openLedger(ctx context.Context) (*ledger.Ledger, error) {
 // settle brings to an end what an earlier codespace left in the middle of a patch,
 // before anybody is served. A ledger that is not there has nothing in it.
 func (v *service) settle(ctx context.Context, log *slog.Logger) {
-	if _, err := os.Stat(filepath.Join(v.registry.State.Dir, "ledger.db")); err != nil {
+	if !ledger.Exists(v.registry.State.Dir) {
 		return
 	}
 	if err := v.Recover(ctx); err != nil {

@@ -99,12 +99,20 @@ func TestDescriptorsDoNotLeak(t *testing.T) {
 		await(t, served)
 	}
 	round()
-	before := descriptors(t)
-	for range 20 {
-		round()
-	}
-	if after := descriptors(t); after != before {
-		t.Errorf("%d descriptors before, %d after", before, after)
+	// What an earlier test has left to be closed may be closed meanwhile, once; what is
+	// closed twice makes them fewer each time.
+	for last := range 3 {
+		before := descriptors(t)
+		for range 20 {
+			round()
+		}
+		after := descriptors(t)
+		if after == before {
+			return
+		}
+		if after > before || last == 2 {
+			t.Fatalf("%d descriptors before, %d after", before, after)
+		}
 	}
 }
 
