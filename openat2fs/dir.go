@@ -2,7 +2,6 @@ package openat2fs
 
 import (
 	"context"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -37,32 +36,9 @@ func openDir(dir int, name string, d Dir) (*Dir, error) {
 	return &d, nil
 }
 
-// MakeDirs opens a directory and makes what is missing of it and above it, with
-// the permission bits of mode less the umask. made are the directories that this
-// call made, outermost first, also when it fails: the caller's to remove.
-func (r *Root) MakeDirs(ctx context.Context, p Path, mode uint32) (d *Dir, made []Path, err error) {
-	d, err = r.OpenDir(ctx, Path{})
-	if err != nil || p.IsRoot() {
-		return d, nil, err
-	}
-	for rest := p.text; rest != ""; {
-		var name Name
-		name.text, rest, _ = strings.Cut(rest, "/")
-		below, isNew, err := d.openOrMake(name, mode)
-		d.Close()
-		if isNew {
-			made = append(made, Path{p.text[:len(p.text)-len(rest)-min(len(rest), 1)]})
-		}
-		if err != nil {
-			return nil, made, err
-		}
-		d = below
-	}
-	return d, made, nil
-}
-
-// openOrMake opens before it makes: that is what is needed nearly always.
-func (d *Dir) openOrMake(name Name, mode uint32) (below *Dir, isNew bool, err error) {
+// OpenOrMake opens a directory in this one and makes it, with the permission bits of
+// mode less the umask, where nothing is: isNew, also when it then cannot be opened.
+func (d *Dir) OpenOrMake(name Name, mode uint32) (below *Dir, isNew bool, err error) {
 	below, err = d.Open(name)
 	if e, ok := err.(*Error); !ok || e.Code != FileNotFound {
 		return below, false, err
@@ -126,14 +102,6 @@ func (d *Dir) Rmdir(name Name) error {
 func (d *Dir) Sync() error {
 	if err := uninterrupted(func() error { return unix.Fsync(d.fd) }); err != nil {
 		return fail("sync", d.path.String(), err)
-	}
-	return nil
-}
-
-// SetOwner gives the directory to a user and group.
-func (d *Dir) SetOwner(uid, gid int) error {
-	if err := uninterrupted(func() error { return unix.Fchown(d.fd, uid, gid) }); err != nil {
-		return fail("change the owner of", d.path.String(), err)
 	}
 	return nil
 }

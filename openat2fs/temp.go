@@ -11,6 +11,9 @@ import (
 // nobody can have put something at its place before, and find can tell it.
 const temporaryMark = ".codespace-tmp-"
 
+// Reserved says whether a name begins as those of temporaries do.
+func (n Name) Reserved() bool { return strings.HasPrefix(n.text, temporaryMark) }
+
 func isTemporary(name []byte) bool {
 	const base32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 	if len(name) != len(temporaryMark)+26 || string(name[:len(temporaryMark)]) != temporaryMark {

@@ -32,7 +32,7 @@ func (h *Helper) apply(ctx context.Context, p *plan) (patching.Outcome, error) {
 func (h *Helper) unchanged(ctx context.Context, p *plan) error {
 	for _, e := range p.Edits {
 		c, kept := p.new[e.Path]
-		if !kept || e.Before == patching.Absent {
+		if !kept || e.Before == openat2fs.Absent {
 			continue
 		}
 		at, err := h.at(ctx, e)
@@ -61,7 +61,7 @@ func (h *Helper) stage(ctx context.Context, p *plan) error {
 		}
 	}
 	for _, e := range p.Edits {
-		if e.After == patching.Absent {
+		if e.After == openat2fs.Absent {
 			continue
 		}
 		at, err := h.at(ctx, e)
@@ -85,13 +85,13 @@ func (h *Helper) makeDir(ctx context.Context, dir string) error {
 	if err == nil {
 		err = failpoint.Hit("mkdir")
 	}
-	if err == nil {
-		err = d.Mkdir(name, newDirectory)
-	}
-	if err != nil && !taken(err) {
+	if err != nil {
 		return err
 	}
-	made, err := d.Open(name)
+	made, isNew, err := d.OpenOrMake(name, newDirectory)
+	if isNew {
+		h.made = append(h.made, dir)
+	}
 	if err == nil {
 		h.dirs[dir] = made
 	}
@@ -142,18 +142,18 @@ func (h *Helper) commit(ctx context.Context, edits []patching.Edit) error {
 			return err
 		}
 		switch {
-		case e.Before == patching.Absent:
+		case e.Before == openat2fs.Absent:
 			err = h.rename(at.temp, at.target, openat2fs.Keep)
-		case e.After == patching.Absent:
+		case e.After == openat2fs.Absent:
 			err = h.rename(at.target, at.temp, openat2fs.Keep)
 		default:
 			err = h.rename(at.temp, at.target, openat2fs.Exchange)
 		}
 		switch {
 		case taken(err):
-			return conflict(e.Path, patching.Absent, "there")
+			return conflict(e.Path, openat2fs.Absent, "there")
 		case absent(err):
-			return conflict(e.Path, e.Before, patching.Absent)
+			return conflict(e.Path, e.Before, openat2fs.Absent)
 		case forbidden(err): // Landlock lets nothing but files and directories change places
 			if st, _ := at.target.Dir.Stat(at.target.Name); st.Kind != "" && st.Kind != openat2fs.File {
 				return conflict(e.Path, e.Before, string(st.Kind))

@@ -26,8 +26,9 @@ type Helper struct {
 	dirs   map[string]*openat2fs.Dir // by path; they stay open to the end
 	buffer []byte                    // of a file that is looked at
 
-	applying bool  // whatever was done was done by this helper
-	held     []int // descriptors that are open until the patch has ended
+	applying bool     // whatever was done was done by this helper
+	made     []string // directories, by it
+	held     []int    // descriptors that are open until the patch has ended
 }
 
 // Serve does what the runner at the other end of c asks for, until it is gone.

@@ -101,7 +101,7 @@ func (h *Helper) permitted(parsed v4a.Patch) error {
 				continue
 			}
 			touched++
-			if reserved(at) {
+			if _, name, err := split(at); err == nil && name.Reserved() { // find would not show it
 				return &patching.Fault{Code: "INVALID_PATCH", Message: fmt.Sprintf("%q is named like a temporary of patches", at), Next: "use another name",
 					Details: map[string]any{"path": at}}
 			}
@@ -127,13 +127,6 @@ func (h *Helper) protects(file string) (pattern string, is bool) {
 	}
 	return openat2fs.Protects(h.protected, file)
 }
-
-// reserved: find would not show it.
-func reserved(file string) bool {
-	return strings.HasPrefix(path.Base(file), temporaryMark)
-}
-
-const temporaryMark = ".codespace-tmp-"
 
 // expect compares versions with what the caller has seen.
 func (h *Helper) expect(ctx context.Context, expected map[string]string) error {
@@ -250,12 +243,12 @@ func (p *plan) add(c v4a.Change, seen map[string]openat2fs.Stat) {
 	p.Changes = append(p.Changes, change)
 	switch c.Kind {
 	case v4a.Add:
-		p.edit(c.Path, patching.Absent, c.AfterVersion)
+		p.edit(c.Path, openat2fs.Absent, c.AfterVersion)
 	case v4a.Delete:
-		p.edit(c.Path, c.BeforeVersion, patching.Absent)
+		p.edit(c.Path, c.BeforeVersion, openat2fs.Absent)
 	case v4a.Move:
-		p.edit(c.Path, patching.Absent, c.AfterVersion)
-		p.edit(c.From, c.BeforeVersion, patching.Absent)
+		p.edit(c.Path, openat2fs.Absent, c.AfterVersion)
+		p.edit(c.From, c.BeforeVersion, openat2fs.Absent)
 	case v4a.Update:
 		if c.BeforeVersion == c.AfterVersion {
 			return
@@ -283,7 +276,7 @@ func (h *Helper) missing(ctx context.Context, edits []patching.Edit) ([]string, 
 	there := map[string]bool{".": true}
 	var made []string
 	for _, e := range edits {
-		if e.After == patching.Absent {
+		if e.After == openat2fs.Absent {
 			continue
 		}
 		var below []string

@@ -72,7 +72,7 @@ func (w *halfway) steps() (all []func() error) {
 		all = append(all, func() error { return w.h.makeDir(ctx, dir) })
 	}
 	for _, e := range w.p.Edits {
-		if e.After == patching.Absent {
+		if e.After == openat2fs.Absent {
 			continue
 		}
 		all = append(all, func() error { // the power fails in the middle of a write
@@ -103,7 +103,7 @@ func (w *halfway) steps() (all []func() error) {
 // cleaning are the steps after the last that could be undone.
 func (w *halfway) cleaning() (all []func() error) {
 	for _, e := range w.p.Edits {
-		if e.Before != patching.Absent {
+		if e.Before != openat2fs.Absent {
 			all = append(all, func() error { return os.Remove(filepath.Join(filepath.Dir(w.at(e.Path)), e.Temp)) })
 		}
 	}
@@ -227,7 +227,7 @@ func (r *rig) applied(v *invented) map[string]string {
 		r.t.Fatalf("%+v of\n%s", o, v.patch())
 	}
 	for _, e := range p.Edits { // the plan is what was done
-		if got := r.get(e.Path); got == none && e.After != patching.Absent || got != none && openat2fs.VersionOf([]byte(got)) != e.After {
+		if got := r.get(e.Path); got == none && e.After != openat2fs.Absent || got != none && openat2fs.VersionOf([]byte(got)) != e.After {
 			r.t.Fatalf("%s is %q, and was to be %s", e.Path, got, e.After)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"codespace/openat2fs"
 	"codespace/runner/patching"
 )
 
@@ -47,10 +48,10 @@ func TestExpectedVersions(t *testing.T) {
 	r := newRig(t, t.TempDir())
 	r.put("a", former)
 	for _, c := range []struct{ path, version, code string }{
-		{"a", version(former), ""}, {"./a", version(former), ""}, {"b", patching.Absent, ""}, {".//b", patching.Absent, ""},
-		{"a", version(other), "VERSION_CONFLICT"}, {"./a", patching.Absent, "VERSION_CONFLICT"}, {"b", version(former), "VERSION_CONFLICT"},
+		{"a", version(former), ""}, {"./a", version(former), ""}, {"b", openat2fs.Absent, ""}, {".//b", openat2fs.Absent, ""},
+		{"a", version(other), "VERSION_CONFLICT"}, {"./a", openat2fs.Absent, "VERSION_CONFLICT"}, {"b", version(former), "VERSION_CONFLICT"},
 		{"a", "", "INVALID_ARGUMENT"}, {"a", "sha256:00", "INVALID_ARGUMENT"}, {"a", "file", "INVALID_ARGUMENT"},
-		{"../a", patching.Absent, "PATH_ESCAPE"}, {"x/../a", patching.Absent, "PATH_ESCAPE"}, {"/a", patching.Absent, "PATH_ESCAPE"}, {"a/", patching.Absent, "PATH_ESCAPE"},
+		{"../a", openat2fs.Absent, "PATH_ESCAPE"}, {"x/../a", openat2fs.Absent, "PATH_ESCAPE"}, {"/a", openat2fs.Absent, "PATH_ESCAPE"}, {"a/", openat2fs.Absent, "PATH_ESCAPE"},
 	} {
 		h := r.helper()
 		_, err := h.planned(context.Background(), []byte("*** Begin Patch\n*** Delete File: a\n*** End Patch"), map[string]string{c.path: c.version})

@@ -42,7 +42,11 @@ func (h *Helper) settle(ctx context.Context, p patching.Planned, cause error) (p
 	if len(out.Facts) > 0 {
 		out.Status = patching.Partial
 	}
-	if err := h.unmake(ctx, p.Made); err != nil {
+	made := p.Made
+	if h.applying { // not what somebody else has made since the plan
+		made = h.made
+	}
+	if err := h.unmake(ctx, made); err != nil {
 		return patching.Outcome{}, err
 	}
 	return out, h.sync(ctx, p)
@@ -78,14 +82,14 @@ func unclear(states []state) patching.Outcome {
 // on the disk: without it, the new one is there. What was removed by another helper may
 // not be on the disk either.
 func (h *Helper) finish(ctx context.Context, p patching.Planned, states []state) error {
-	if len(states) > 1 || len(states) == 1 && states[0].temp == patching.Absent {
+	if len(states) > 1 || len(states) == 1 && states[0].temp == openat2fs.Absent {
 		if err := h.sync(ctx, p); err != nil {
 			return err
 		}
 	}
 	var cleaned []patching.Edit
 	for _, s := range states {
-		if s.temp == patching.Absent || s.temp != s.Before {
+		if s.temp == openat2fs.Absent || s.temp != s.Before {
 			continue
 		}
 		at, err := h.at(ctx, s.Edit)
@@ -151,20 +155,20 @@ type undoing struct {
 // has made meanwhile stays, and is a fact.
 func (h *Helper) undo(ctx context.Context, s state, u undoing) (fact *patching.Fact, drop bool, err error) {
 	switch {
-	case s.foreign() && (s.target == s.Before || s.Before == patching.Absent): // what was moved away was not what the plan names
+	case s.foreign() && (s.target == s.Before || s.Before == openat2fs.Absent): // what was moved away was not what the plan names
 		return new(s.fact("somebody else has changed it, twice", true)), false, nil
 	case s.target == s.Before: // never changed, or brought back already
 		return nil, true, nil
-	case s.Before == patching.Absent:
+	case s.Before == openat2fs.Absent:
 		return h.undoAdd(ctx, s, u)
-	case s.temp == patching.Absent:
+	case s.temp == openat2fs.Absent:
 		if s.target == s.After && u.staged {
 			return new(s.fact("what stood there is gone", false)), false, nil
 		}
 		return nil, false, nil // somebody else's, and never touched
 	case s.temp == s.After: // not in place yet, and somebody else has changed the target
 		return nil, true, nil
-	case s.target == patching.Absent && (s.temp == s.Before || s.After == patching.Absent):
+	case s.target == openat2fs.Absent && (s.temp == s.Before || s.After == openat2fs.Absent):
 		err := h.rename(u.temp, u.target, openat2fs.Keep)
 		if taken(err) {
 			return new(s.fact("somebody else has made it anew", true)), false, nil
@@ -178,7 +182,7 @@ func (h *Helper) undo(ctx context.Context, s state, u undoing) (fact *patching.F
 
 func (h *Helper) undoAdd(ctx context.Context, s state, u undoing) (fact *patching.Fact, drop bool, err error) {
 	switch {
-	case s.temp != patching.Absent: // not in place yet, and somebody else was
+	case s.temp != openat2fs.Absent: // not in place yet, and somebody else was
 		return nil, true, nil
 	case !u.staged: // not ours
 		return nil, false, nil

@@ -87,7 +87,7 @@ var interruptedDeletes = []left{
 
 func version(content string) string {
 	if content == none {
-		return patching.Absent
+		return openat2fs.Absent
 	}
 	return openat2fs.VersionOf([]byte(content))
 }
@@ -196,8 +196,8 @@ func (r *rig) get(name string) string {
 func TestSettleSeveralEdits(t *testing.T) {
 	edits := []patching.Edit{
 		{Path: "u", Temp: temporary, Before: version(former), After: version(fresh)},
-		{Path: "a", Temp: temporary[:len(temporary)-1] + "2", Before: patching.Absent, After: version(fresh)},
-		{Path: "x", Temp: temporary[:len(temporary)-1] + "3", Before: version(former), After: patching.Absent},
+		{Path: "a", Temp: temporary[:len(temporary)-1] + "2", Before: openat2fs.Absent, After: version(fresh)},
+		{Path: "x", Temp: temporary[:len(temporary)-1] + "3", Before: version(former), After: openat2fs.Absent},
 	}
 	for _, c := range []struct {
 		name   string

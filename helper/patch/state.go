@@ -19,43 +19,43 @@ type state struct {
 // done: the target is as planned, and what stood there is kept, or was removed already.
 // Nothing that is kept is removed before every edit is done.
 func (s state) done() bool {
-	return s.target == s.After && (s.temp == s.Before || s.temp == patching.Absent)
+	return s.target == s.After && (s.temp == s.Before || s.temp == openat2fs.Absent)
 }
 
 // cleaned: what stood there was removed already.
 func (s state) cleaned() bool {
-	return s.Before != patching.Absent && s.After != patching.Absent && s.target == s.After && s.temp == patching.Absent
+	return s.Before != openat2fs.Absent && s.After != openat2fs.Absent && s.target == s.After && s.temp == openat2fs.Absent
 }
 
 // pending: the target is as it was, or the new content waits beside it.
 func (s state) pending() bool {
-	return s.target == s.Before || s.After != patching.Absent && s.temp == s.After
+	return s.target == s.Before || s.After != openat2fs.Absent && s.temp == s.After
 }
 
 // unstaged: the new content is neither in place nor beside it, so that either not all
 // were written, or all places were brought back already.
 func (s state) unstaged() bool {
-	return s.After != patching.Absent && s.target != s.After && s.temp == patching.Absent
+	return s.After != openat2fs.Absent && s.target != s.After && s.temp == openat2fs.Absent
 }
 
 // foreign: beside the target stands what no patch puts there: neither what the plan
 // names nor a file that may be half written.
 func (s state) foreign() bool {
-	if s.temp == patching.Absent || s.temp == s.Before || s.temp == s.After || s.temp == unreadable {
+	if s.temp == openat2fs.Absent || s.temp == s.Before || s.temp == s.After || s.temp == unreadable {
 		return false
 	}
-	return s.After == patching.Absent || !strings.HasPrefix(s.temp, "sha256:")
+	return s.After == openat2fs.Absent || !strings.HasPrefix(s.temp, "sha256:")
 }
 
 // unclear: somebody else's content and no temporary, so that this edit was either never
 // begun or done and changed again afterwards.
 func (s state) unclear() bool {
-	return s.temp == patching.Absent && s.target != s.Before && s.target != s.After
+	return s.temp == openat2fs.Absent && s.target != s.Before && s.target != s.After
 }
 
 // telling: the patch had not ended, since something is as it was before or kept still.
 func (s state) telling() bool {
-	return s.temp != patching.Absent || !s.done() && !s.unclear()
+	return s.temp != openat2fs.Absent || !s.done() && !s.unclear()
 }
 
 // complete: every edit is done. Where one is cleaned they all were, and what somebody
@@ -74,7 +74,7 @@ func (h *Helper) look(ctx context.Context, edits []patching.Edit) ([]state, erro
 	for i, e := range edits {
 		at, err := h.at(ctx, e)
 		if gone(err) || forbidden(err) { // the directory, and all that would be in it
-			states[i] = state{e, patching.Absent, patching.Absent}
+			states[i] = state{e, openat2fs.Absent, openat2fs.Absent}
 			if !absent(err) {
 				states[i].target = string(codeOf(err))
 			}
@@ -107,7 +107,7 @@ func (h *Helper) version(ctx context.Context, at openat2fs.Place) (string, error
 	code := codeOf(err)
 	switch {
 	case code == openat2fs.FileNotFound:
-		return patching.Absent, nil
+		return openat2fs.Absent, nil
 	case forbidden(err):
 		return unreadable, nil
 	case code == "" || code == openat2fs.FileOperationFailed || code == openat2fs.PathContended:

@@ -28,9 +28,6 @@ const (
 	MaxFileBytes = 64 << 20 // of one file, before and after
 )
 
-// Absent is the version of a path where nothing is.
-const Absent = "absent"
-
 // Setup is the first request, with the root's descriptor (O_PATH).
 type Setup struct {
 	UID       int      `json:"uid"` // -1: stay who it is
@@ -47,7 +44,7 @@ type Limits struct {
 }
 
 // Plan asks what a patch would do. Expected maps paths to the versions that they must
-// have now, Absent among them. The patch is the body of the frame.
+// have now, "absent" among them. The patch is the body of the frame.
 type Plan struct {
 	Expected map[string]string `json:"expected_versions,omitempty"`
 }
@@ -68,7 +65,7 @@ type Change struct {
 type Edit struct {
 	Path   string `json:"path"`
 	Temp   string `json:"temp"`
-	Before string `json:"before"` // version or Absent
+	Before string `json:"before"` // version, or "absent"
 	After  string `json:"after"`
 }
 
@@ -102,7 +99,7 @@ type Outcome struct {
 // Fact is a path that could not be brought back.
 type Fact struct {
 	Path    string `json:"path"`
-	Found   string `json:"found"`          // version, Absent, or the kind of what is no file
+	Found   string `json:"found"`          // version, "absent", or the kind of what is no file
 	Kept    string `json:"kept,omitempty"` // path of the file that holds what stood there before
 	Because string `json:"because"`
 }

@@ -158,6 +158,23 @@ func TestPowerCutLosesWhatIsNotSynced(t *testing.T) {
 	p.wantDisk(t, rolledBack)
 }
 
+// settledAfterCut cuts the power while a patch stands at a step, with what else happens
+// before, and is how the next codespace settles it.
+func settledAfterCut(t *testing.T, together bool, at step, before ...string) string {
+	t.Helper()
+	p, d := newCutPlace(t, together)
+	p.arm(t, append(before, at.does("block"))...)
+	s := p.mcp(t)
+	answer := s.sendPatch(thePatch, "key")
+	p.wantReached(t, at)
+	d.cut(t)
+	if r := s.await(t, answer); !r.gone {
+		t.Fatalf("control: %v", r)
+	}
+	p.arm(t)
+	return p.settledByNext(t)
+}
+
 // TestPowerCutAtEachStepOfPatch cuts the power at each step, of a disk that holds the
 // ledger too, and at some of one that does not.
 func TestPowerCutAtEachStepOfPatch(t *testing.T) {
@@ -167,17 +184,7 @@ func TestPowerCutAtEachStepOfPatch(t *testing.T) {
 	for together, steps := range map[bool][]step{true: steps, false: each(3, steps)} {
 		for _, at := range steps {
 			c.run(t, fmt.Sprintf("%v, ledger on it: %v", at, together), func(t *testing.T) string {
-				p, d := newCutPlace(t, together)
-				p.arm(t, at.does("block"))
-				s := p.mcp(t)
-				answer := s.sendPatch(thePatch, "key")
-				p.wantReached(t, at)
-				d.cut(t)
-				if r := s.await(t, answer); !r.gone {
-					t.Fatalf("control: %v", r)
-				}
-				p.arm(t)
-				return p.settledByNext(t)
+				return settledAfterCut(t, together, at)
 			})
 		}
 	}
@@ -192,19 +199,7 @@ func TestPowerCutWhilePatchIsUndone(t *testing.T) {
 	renames := of(undisturbed(t), "codespace-patch", "rename")
 	last := renames[len(renames)-1]
 	for _, at := range last.undoing(t) {
-		c.run(t, at.String(), func(t *testing.T) string {
-			p, d := newCutPlace(t, true)
-			p.arm(t, last.does("ENOSPC"), at.does("block"))
-			s := p.mcp(t)
-			answer := s.sendPatch(thePatch, "key")
-			p.wantReached(t, at)
-			d.cut(t)
-			if r := s.await(t, answer); !r.gone {
-				t.Fatalf("control: %v", r)
-			}
-			p.arm(t)
-			return p.settledByNext(t)
-		})
+		c.run(t, at.String(), func(t *testing.T) string { return settledAfterCut(t, true, at, last.does("ENOSPC")) })
 	}
 	c.report(t, rolledBack)
 	if c.words[rolledBack] != c.cases || c.cases < 10 {
