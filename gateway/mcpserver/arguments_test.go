@@ -121,6 +121,37 @@ func TestCommandLimits(t *testing.T) {
 	}
 }
 
+// Each limit of the arguments of patches holds what it says, and not one more.
+func TestPatchArgumentLimits(t *testing.T) {
+	versions := func(n int) string {
+		var all []string
+		for i := range n {
+			all = append(all, fmt.Sprintf(`"f%d":"absent"`, i))
+		}
+		return strings.Join(all, ",")
+	}
+	for name, tt := range map[string]struct {
+		tool, arguments string
+		refused         bool
+	}{
+		"2000 versions":      {"apply_patch", `{"workspace_id":"w","patch":"p","expected_versions":{` + versions(2000) + `}}`, false},
+		"2001 versions":      {"apply_patch", `{"workspace_id":"w","patch":"p","expected_versions":{` + versions(2001) + `}}`, true},
+		"a version twice":    {"apply_patch", `{"workspace_id":"w","patch":"p","expected_versions":{"a":"absent","a":"absent"}}`, true},
+		"a version's type":   {"apply_patch", `{"workspace_id":"w","patch":"p","expected_versions":{"a":1}}`, true},
+		"a key of 256":       {"apply_patch", `{"workspace_id":"w","patch":"p","operation_key":"` + strings.Repeat("k", 256) + `"}`, false},
+		"a key of 257":       {"apply_patch", `{"workspace_id":"w","patch":"p","operation_key":"` + strings.Repeat("k", 257) + `"}`, true},
+		"no key":             {"apply_patch", `{"workspace_id":"w","patch":"p","operation_key":""}`, true},
+		"asked for by 256":   {"operation_status", `{"workspace_id":"w","operation_key":"` + strings.Repeat("k", 256) + `"}`, false},
+		"asked for by 257":   {"operation_status", `{"workspace_id":"w","operation_key":"` + strings.Repeat("k", 257) + `"}`, true},
+		"a word for a truth": {"apply_patch", `{"workspace_id":"w","patch":"p","check_only":"yes"}`, true},
+	} {
+		_, fault := mcpserver.Decode(tt.tool, tt.arguments)
+		if (fault != nil) != tt.refused || fault != nil && fault.Code != runner.InvalidArgument {
+			t.Errorf("%s: %v", name, fault)
+		}
+	}
+}
+
 // Every way to reach past the operator is refused by name.
 func TestForbiddenArgumentsAreUnknown(t *testing.T) {
 	valid := map[string]string{
